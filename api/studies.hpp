@@ -8,10 +8,9 @@
 #include <vector>
 
 #include "api/context.hpp"
-#include "experiments/engine/estimate.hpp"
+#include "experiments/engine/sweep.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/gate.hpp"
-#include "experiments/engine/sweep.hpp"
 
 namespace numemu::api {
 

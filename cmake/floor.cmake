@@ -135,14 +135,20 @@ function(numemu_cold target)
   set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
 endfunction()
 
-# numemu_table(FOLDER PREFIX): writes generated/<FOLDER>/table.inc with one line PREFIX(stem) for every .cpp in FOLDER,
-# so that adding a file is all it takes to add a policy or an experiment.
+# numemu_table(FOLDER PREFIX): writes generated/<FOLDER>/table.inc with one line PREFIX(stem) for every .cpp in FOLDER, and for every
+# NAME/NAME.cpp in it, so that adding a file is all it takes to add a policy or an experiment.
 function(numemu_table folder prefix)
   file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
-  set(lines "")
-  foreach(file ${files})
-    get_filename_component(stem ${file} NAME_WE)
-    string(APPEND lines "${prefix}(${stem})\n")
+  file(GLOB in_rooms CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*/*.cpp)
+  set(stems "")
+  foreach(file ${files} ${in_rooms})
+    cmake_path(GET file STEM stem)
+    if(file IN_LIST files OR file MATCHES "/${stem}/${stem}\\.cpp$")
+      list(APPEND stems ${stem})
+    endif()
   endforeach()
-  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/${folder}/table.inc CONTENT "${lines}" @ONLY)
+  list(SORT stems)
+  list(TRANSFORM stems REPLACE "(.+)" "${prefix}(\\1)")
+  list(JOIN stems "\n" lines)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/${folder}/table.inc CONTENT "${lines}\n" @ONLY)
 endfunction()

@@ -1,17 +1,94 @@
 #include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <functional>
 #include <limits>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "api/oracle.hpp"
 #include "api/oracle/records.hpp"
 #include "api/text/verification.hpp"
 #include "bindings/c/call.hpp"
-#include "bindings/c/columns.hpp"
 #include "bindings/c/handles.hpp"
 #include "emu/oracle/evaluate.hpp"
+#include "emu/oracle/record.hpp"
+
+struct numemu_vectors {
+  numemu::api::UnitPtr unit;  ///< of the subject, which it keeps
+  numemu::api::Vectors vectors;
+  std::int64_t at = 0;
+};
 
 namespace numemu::c {
 namespace {
+
+/// Records as the caller has them: a column of codes for each field, any of which may be NULL.
+using Columns = std::uint64_t* const*;
+
+/// Throws Error unless the columns can hold n records.
+void require_columns(const oracle::Layout& layout, Columns columns, std::int64_t n) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / sizeof(std::uint64_t);
+  std::int64_t most = 1;
+  for (const oracle::Field& field : layout) most = std::max(most, field.count);
+  require_within("n", n, 0, kMost / most);
+  if (n != 0) required(columns, "columns");
+}
+
+/// Records [first, first + n) without their results, or with them. A column that is NULL is all 0.
+oracle::Records records_of(const oracle::Layout& layout, Columns columns, std::int64_t first,
+                           std::int64_t n, bool results) {
+  oracle::Records records(layout, n);
+  if (n == 0) return records;  // columns may be NULL
+  for (std::size_t f = 0; f < layout.size(); ++f) {
+    if (columns[f] == nullptr || (layout[f].result && !results)) continue;
+    const std::int64_t count = layout[f].count;
+    std::copy_n(columns[f] + first * count, n * count, records.columns[f].begin());
+  }
+  return records;
+}
+
+/// Writes fields from record `first` on: the results, or all.
+void give_records(const oracle::Layout& layout, const oracle::Records& records, std::int64_t first,
+                  Columns columns, bool inputs) {
+  if (records.size == 0) return;
+  for (std::size_t f = 0; f < layout.size(); ++f) {
+    if (columns[f] == nullptr || (!layout[f].result && !inputs)) continue;
+    std::copy(records.columns[f].begin(), records.columns[f].end(),
+              columns[f] + first * layout[f].count);
+  }
+}
+
+/// Calls body(first, n) for pieces of some records over threads. The first piece that throws
+/// decides what is thrown.
+void in_pieces(const oracle::Layout& layout, std::int64_t n,
+               const std::function<void(std::int64_t first, std::int64_t n)>& body) {
+  constexpr std::int64_t kCodes = 1 << 14, kLeast = 16;
+  std::int64_t codes = 0;
+  for (const oracle::Field& field : layout) codes += field.count;
+  const std::int64_t piece = std::max(kCodes / codes, kLeast);
+  if (n <= piece) {
+    if (n > 0) body(0, n);
+    return;
+  }
+  const std::int64_t pieces = (n + piece - 1) / piece;
+  std::int64_t failed = pieces;
+  std::exception_ptr error;
+#pragma omp parallel for schedule(dynamic)
+  for (std::int64_t p = 0; p < pieces; ++p) {
+    try {
+      body(p * piece, std::min(piece, n - p * piece));
+    } catch (...) {
+#pragma omp critical(numemu_c_pieces)
+      if (p < failed) {
+        failed = p;
+        error = std::current_exception();
+      }
+    }
+  }
+  if (error != nullptr) std::rethrow_exception(error);
+}
 
 numemu_operation* handle_of(const oracle::Subject& subject, api::UnitPtr unit) {
   return new numemu_operation{subject, std::move(unit), oracle::layout_of(subject),
@@ -165,5 +242,54 @@ numemu_status numemu_operation_verify(const numemu_operation* operation,
           worst->comparison.ulps.value_or(std::numeric_limits<std::uint64_t>::max());
     give(verdict, out, "verdict");
     if (told) give_text(api::verify_text(verified), text, room, length);
+  });
+}
+
+numemu_status numemu_vectors_open(const numemu_operation* operation, const char* style,
+                                  int32_t level, uint64_t seed, int64_t n, numemu_vectors** out) {
+  return call([&] {
+    required(out, "out") = nullptr;
+    const numemu_operation& o = required(operation, "operation");
+    require_within("level", level, 1, 2);
+    require_within("n", n, 0, INT64_MAX);
+    oracle::Subject subject = o.subject;
+    subject.style = style == nullptr ? "mixed" : style;
+    subject.level = level;
+    subject.seed = seed;
+    *out =
+        new numemu_vectors{o.unit, api::Vectors(subject, n == 0 ? std::nullopt : std::optional(n))};
+  });
+}
+
+void numemu_vectors_close(numemu_vectors* vectors) { delete vectors; }
+
+int64_t numemu_vectors_size(const numemu_vectors* vectors) {
+  return vectors == nullptr ? 0 : vectors->vectors.size();
+}
+
+numemu_status numemu_vectors_next(numemu_vectors* vectors, int64_t most, uint64_t* const* columns,
+                                  int64_t* got) {
+  return call([&] {
+    required(got, "got") = 0;
+    numemu_vectors& v = required(vectors, "vectors");
+    const oracle::Layout& layout = v.vectors.layout();
+    require_within("most", most, 0, INT64_MAX);
+    const std::int64_t n = std::min(most, v.vectors.size() - v.at);
+    require_columns(layout, columns, n);
+    in_pieces(layout, n, [&](std::int64_t first, std::int64_t count) {
+      oracle::Records records(layout, count);
+      v.vectors.fill(v.at + first, records);
+      give_records(layout, records, first, columns, true);
+    });
+    v.at += n;
+    *got = n;
+  });
+}
+
+numemu_status numemu_vectors_seek(numemu_vectors* vectors, int64_t i) {
+  return call([&] {
+    numemu_vectors& v = required(vectors, "vectors");
+    require_within("i", i, 0, v.vectors.size());
+    v.at = i;
   });
 }

@@ -7,11 +7,17 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/python/errors.hpp"
 #include "bindings/python/python.hpp"
 #include "bindings/python/values.hpp"
 
 namespace numemu::python {
+
+/// Defines Error in the module and translates to it what api/ throws. Exceptions of Python pass.
+void add_errors(py::module_&);
+
+/// Within a catch: the error of Python for what was thrown. Exceptions of Python stay what they
+/// are, but for MemoryError, which is an Error of kind memory.
+void set_current_error();
 
 /// What is declared of a function, once: its name, its parameters as Python writes them
 /// ("x, *, rounding='rne', out=None") and its docstring.

@@ -1,4 +1,4 @@
-#include "bindings/python/errors.hpp"
+#include "bindings/python/call.hpp"
 #include "bindings/python/python.hpp"
 
 PYBIND11_MODULE(_core, m) {

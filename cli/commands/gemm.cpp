@@ -1,7 +1,6 @@
 // numemu gemm: a matrix product as a unit computes it, or one output with everything that led to
 // it.
 #include "cli/command.hpp"
-#include "cli/epilogue_options.hpp"
 #include "cli/product.hpp"
 
 namespace numemu::cli {

@@ -7,7 +7,7 @@
 
 #include "api/oracle.hpp"
 #include "cli/command.hpp"
-#include "cli/epilogue_options.hpp"
+#include "cli/product.hpp"
 #include "cli/progress.hpp"
 #include "cli/subject_options.hpp"
 #include "formats/error.hpp"

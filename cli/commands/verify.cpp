@@ -12,7 +12,7 @@
 #include "api/oracle/records.hpp"
 #include "api/text/verification.hpp"
 #include "cli/command.hpp"
-#include "cli/epilogue_options.hpp"
+#include "cli/product.hpp"
 #include "cli/progress.hpp"
 #include "emu/oracle/recording/records.hpp"
 #include "formats/error.hpp"

@@ -1,26 +1,37 @@
 #include "experiments/engine/sweep.hpp"
 
 #include <fmt/format.h>
+#include <omp.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
+#include <map>
+#include <numeric>
 #include <set>
+#include <vector>
 
 #include "emu/net/data/view.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/train/score.hpp"
 #include "experiments/engine/run_point.hpp"
 #include "experiments/engine/workbench.hpp"
+#include "experiments/predict/accuracy.hpp"
+#include "experiments/predict/layer_noise.hpp"
+#include "experiments/predict/listening.hpp"
 #include "formats/error.hpp"
 #include "formats/scaling/scale_rule.hpp"
 #include "formats/storage/atomic_file.hpp"
+#include "formats/storage/json.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/storage/output_files.hpp"
 #include "policies/canonical_json.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
 
 namespace numemu::experiments {
+
 namespace {
 
 constexpr int kHistogramBins = 128;
@@ -160,6 +171,272 @@ SweepSummary run_sweep(const SweepConfig& config, const Workbench& bench, RowSto
   }
   store.finish();
   return summary;
+}
+
+namespace {
+
+/// Of the time for trials; the rest is for float32.
+constexpr double kPointsShare = 0.75;
+/// Of the time of a trial, how much may go into test samples, and into tensors, of which a sample
+/// takes about so many times as long as in float32 when it is predicted twice and measured.
+constexpr double kSamplesShare = 0.5, kTensorsShare = 0.4, kTensorsCost = 8;
+/// A first trial that took at most so much of its time is made again.
+constexpr double kAgainShare = 0.4;
+
+/// Of a point by a clock that stands still: what is missing takes time.
+constexpr double kShortest = 1e-9;
+
+struct OutOfTime {};
+
+struct Trial {
+  const net::Dataset& dataset;
+  const TrainedNet& trained;
+  const std::function<double()>& clock;
+  double macs = 0;                    ///< multiply-adds of a sample
+  std::int64_t reference = 0;         ///< samples that predictions read
+  double float32 = 0, pass = 0;       ///< seconds per sample: evaluated, and with all tensors kept
+  policies::FloatReference few = {};  ///< of fewer samples
+  double whole = 1;                   ///< elements of the reference over those of `few`
+  policies::SeenTensors seen = {};    ///< by calibration, which points share
+  double calibration = 0;             ///< seconds of it
+};
+
+double macs_of_a_sample(const net::Dataset& dataset, const net::Graph& graph) {
+  net::Targets targets;
+  return net::multiply_adds(graph, dataset.inputs_of(dataset.calibration_batch(0, 1, targets)));
+}
+
+/// Seconds per sample over at most so many test samples: each thread evaluates one, then two, four
+/// and so on, since small batches cost more each, until `budget` seconds are nearly spent.
+double sample_seconds(const Trial& trial, net::Numerics& numerics, std::int64_t samples,
+                      double budget) {
+  const std::int64_t threads = omp_get_max_threads();
+  const std::int64_t most = std::min(samples, trial.dataset.test_count());
+  const double begin = trial.clock();
+  const auto rate = [&](std::int64_t batch) {
+    const double start = trial.clock();
+    std::atomic<double> macs = 0;
+    Listening pilot(numerics, [&](const net::Product& p) {
+      macs += net::multiply_adds(p);
+      if (trial.clock() > begin + budget) throw OutOfTime();
+    });
+    try {
+      net::evaluate(trial.trained.graph, trial.dataset, net::Split::test,
+                    std::min(most, batch * threads), pilot, {}, batch);
+    } catch (const OutOfTime&) {
+    }
+    return (trial.clock() - start) * trial.macs / std::max(1.0, macs.load());
+  };
+  double seconds = rate(1);  // also prepares weights and waits for threads and memory
+  for (std::int64_t batch = 1;
+       batch <= net::kEvaluationBatch && 3 * (trial.clock() - begin) < 2 * budget; batch *= 2) {
+    seconds = rate(batch);
+    if (batch * threads >= most) break;
+  }
+  return seconds;
+}
+
+/// Of predictions for so many test samples, and of measuring what they predict about tensors, from
+/// a reference of few samples. Setting up the probes takes time as the elements that are read do,
+/// and then each probe takes its own; samples of accuracy take as long as those of probes.
+double prediction_seconds(const Trial& trial, const policies::RecipeNumerics& numerics,
+                          std::int64_t images) {
+  const policies::BoundRecipe& recipe = numerics.bound();
+  const auto scales = numerics.static_scales();
+  FitCache fits;  // filled once and shared by the points of a sweep
+  predict_tensors(recipe, trial.few, fits, scales);
+  const double begin = trial.clock();
+  std::vector<TensorNoise> tensors = predict_tensors(recipe, trial.few, fits, scales);
+  measure_tensors(tensors, recipe, trial.few);
+  const double tensors_end = trial.clock();
+  const std::int64_t few = omp_get_max_threads();
+  const auto probes_seconds = [&](std::int64_t probes) {
+    const double start = trial.clock();
+    predict_layers(recipe, trial.few, scales, probes);
+    return trial.clock() - start;
+  };
+  const ProbePlan plan = probe_plan(trial.macs, trial.reference);
+  const double one = probes_seconds(few), two = probes_seconds(2 * few);
+  const double each = std::max(0.0, two - one) / static_cast<double>(few) *
+                      static_cast<double>(plan.samples) /
+                      static_cast<double>(std::min(plan.samples, trial.few.samples()));
+  return trial.whole * (tensors_end - begin + std::max(0.0, 2 * one - two)) +
+         each * (static_cast<double>(plan.probes) +
+                 static_cast<double>(predicted_samples(trial.macs, images)) /
+                     static_cast<double>(std::max<std::int64_t>(1, plan.samples)));
+}
+
+/// Of a point without calibration passes, which trial.calibration gets where they are the first.
+double point_seconds(Trial& trial, const Point& point, double budget) {
+  const double begin = trial.clock();
+  const policies::BoundRecipe recipe = bound_recipe(point.recipe, trial.trained, point.where);
+  policies::RecipeNumerics numerics(recipe);
+  double passes = 0;  // over the calibration samples, here one
+  numerics.freeze(
+      trial.trained.graph, 1,
+      [&](std::int64_t first, std::int64_t count) {
+        passes += static_cast<double>(count);
+        net::Targets targets;
+        return trial.dataset.inputs_of(trial.dataset.calibration_batch(first, count, targets));
+      },
+      &trial.seen);
+  double seconds = trial.clock() - begin;
+  const std::int64_t calibration =
+      std::min(trial.dataset.calibration_count(), recipe->calibration().samples);
+  trial.calibration += passes * static_cast<double>(calibration - 1) * trial.pass;
+  const std::int64_t images = std::min(*point.row.eval_images, trial.dataset.test_count());
+  if (makes_predictions(point)) seconds += prediction_seconds(trial, numerics, images);
+  const double sample = sample_seconds(trial, numerics, images, kSamplesShare * budget);
+  // The reference is compared with float32, layer by layer.
+  return seconds + sample * static_cast<double>(images + trial.reference) +
+         trial.float32 * static_cast<double>(trial.reference);
+}
+
+/// Whether the cache holds the baseline of the sweep.
+bool has_baseline(const Folders& folders, const net::Dataset& dataset, const TrainedNet& trained,
+                  std::int64_t images) {
+  std::error_code error;
+  if (std::filesystem::is_empty(folders.cache + "/baselines", error) || error) return false;
+  const policies::FloatReference reference =
+      policies::float_reference(trained.graph, reference_batch(trained.graph, dataset));
+  return BaselineCache(folders.cache, trained, dataset, reference, images).read().has_value();
+}
+
+/// Times float32: the rate of test samples, then a pass that keeps all tensors of as many samples
+/// as trials of `share` seconds can afford.
+void try_float32(Trial& trial, double budget, double share) {
+  net::Numerics float32;
+  const std::int64_t all = trial.dataset.test_count();
+  trial.float32 = sample_seconds(trial, float32, all, budget);
+  trial.reference = reference_count(trial.trained.graph, trial.dataset);
+  const double affordable = kTensorsShare * share / (kTensorsCost * trial.float32);
+  const std::int64_t few = std::min(trial.reference, 1 + static_cast<std::int64_t>(affordable));
+  net::Targets targets;
+  net::Tensor batch = trial.dataset.calibration_batch(0, few, targets);
+  const double begin = trial.clock();
+  trial.few = policies::float_reference(trial.trained.graph, std::move(batch));
+  trial.pass = (trial.clock() - begin) / static_cast<double>(few);
+  double weights = 0, activations = 0;  // elements
+  for (const net::GemmLayer& layer : net::gemm_layers(trial.trained.graph)) {
+    if (layer.weight != nullptr) weights += static_cast<double>(layer.weight->size());
+  }
+  for (const auto& [layer, x] : trial.few.inputs) activations += static_cast<double>(x.size());
+  const double more = static_cast<double>(trial.reference) / static_cast<double>(few);
+  trial.whole = (weights + more * activations) / std::max(1.0, weights + activations);
+}
+
+/// Seconds by key; what cannot be read is not a time.
+std::map<std::string, double> stored_times(const std::string& folder) {
+  std::map<std::string, double> times;
+  std::ifstream file(folder + "/times.jsonl");
+  for (std::string line; std::getline(file, line);) {
+    const Json json = Json::parse_or_null(line);
+    if (json.is_object() && json.value("key", Json()).is_string() &&
+        json.value("seconds", Json()).is_number())
+      times[json["key"]] = json["seconds"];
+  }
+  return times;
+}
+
+/// Points that take about as long: the same unit, blocks or none, and scale rules, of which those
+/// that search take many times as long as others.
+struct Group {
+  std::vector<const Point*> missing;
+  std::vector<std::size_t> places;  ///< theirs in the shard
+  double seconds = 0, points = 0;   ///< of those whose time is known
+  double once = 0;                  ///< what the first point takes besides
+};
+
+std::string group_of(const Point& point) {
+  const Json& json = point.recipe.json();
+  std::string name = json["gemms"]["fprop"]["unit"].dump();  // a name or a description
+  for (const char* role : {"weight", "activation"}) {
+    const Json& policy = json["roles"][role];
+    for (const char* key : {"granularity", "scale"})
+      name += " " + (policy.is_object() ? policy[key].dump() : "float32");
+  }
+  return name;
+}
+
+/// One point of each unknown group is tried, then further ones until `budget` seconds have passed.
+void try_groups(Trial& trial, const std::vector<Group*>& unknown, double budget, double share) {
+  const double begin = trial.clock();
+  for (std::size_t round = 0, tried = 1; tried > 0; ++round) {
+    tried = 0;
+    for (Group* const group : unknown) {
+      const std::size_t n = group->missing.size();
+      if (round >= n || (round > 0 && trial.clock() > begin + budget)) continue;
+      // The middle one first, then on both sides of it.
+      const std::size_t step = (round + 1) / 2, place = n / 2 + (round % 2 == 0 ? step : n - step);
+      const Point& point = *group->missing[place % n];
+      const double start = trial.clock();
+      double seconds = point_seconds(trial, point, share);
+      // The first one also makes tables of formats and fits that all points share: in a small
+      // network several times what the point itself takes.
+      if (round == 0 && trial.clock() - start < kAgainShare * share) {
+        const double calibration = trial.calibration;
+        const double again = std::min(seconds, point_seconds(trial, point, share));
+        trial.calibration = calibration;  // counted already
+        group->once = seconds - again;
+        seconds = again;
+      }
+      group->seconds += seconds;
+      ++group->points;
+      ++tried;
+    }
+  }
+}
+
+}  // namespace
+
+SweepEstimate estimate_sweep(const SweepConfig& config, const Folders& folders,
+                             const std::string& folder, const Shard& shard, Existing existing,
+                             const std::function<double()>& clock, double budget) {
+  const double begin = clock();
+  const auto [dataset, trained] = load_sweep(config, folders);
+  const double loading = clock() - begin;
+  const std::int64_t images = std::min(config.eval_images, dataset.test_count());
+  const std::set<std::string> rows =
+      existing == Existing::fresh ? std::set<std::string>() : stored_keys(folder);
+  const std::map<std::string, double> times = stored_times(folder);
+  SweepEstimate estimate;
+  estimate.memory = require_sweep_memory(config, dataset, trained);
+  std::map<std::string, Group> groups;
+  for (const Point* point : shard_points(config, shard)) {
+    const std::string key = row_key(identify(*point, dataset, trained, images));
+    Group& group = groups[group_of(*point)];
+    if (const auto time = times.find(key); time != times.end()) {
+      group.seconds += time->second;
+      ++group.points;
+    }
+    if (rows.contains(key)) {
+      ++estimate.kept;
+    } else {
+      group.missing.push_back(point);
+      group.places.push_back(estimate.points);
+    }
+    ++estimate.points;
+  }
+  std::vector<Group*> unknown;
+  for (auto& [name, group] : groups) {
+    if (group.points == 0 && !group.missing.empty()) unknown.push_back(&group);
+  }
+  Trial trial{dataset, trained, clock, macs_of_a_sample(dataset, trained.graph)};
+  const double share = kPointsShare * budget / static_cast<double>(unknown.size() + 1);
+  try_float32(trial, (1 - kPointsShare) * budget, share);
+  try_groups(trial, unknown, kPointsShare * budget, share);
+  const bool kept = existing != Existing::fresh && has_baseline(folders, dataset, trained, images);
+  estimate.shared = loading + trial.pass * static_cast<double>(trial.reference) +
+                    trial.calibration + (kept ? 0 : trial.float32 * static_cast<double>(images));
+  estimate.each.resize(estimate.points);
+  for (const auto& [name, group] : groups) {
+    if (group.missing.empty()) continue;
+    estimate.shared += group.once;
+    for (const std::size_t place : group.places)
+      estimate.each[place] = std::max(kShortest, group.seconds / group.points);
+  }
+  estimate.seconds = std::accumulate(estimate.each.begin(), estimate.each.end(), estimate.shared);
+  return estimate;
 }
 
 }  // namespace numemu::experiments

@@ -1,6 +1,9 @@
-// Running a sweep: points in order, each row stored at once, progress through hooks.
+// Running a sweep: points in order, each row stored at once, progress through hooks; and how long it
+// would take.
 #pragma once
+#include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,5 +58,23 @@ SweepSummary run_sweep(const SweepConfig&, const Workbench&, RowStore&, const st
 /// Histograms of the float32 tensors: {"tensors": [{layer, role, n, min, max, low, high, counts,
 /// absmax}]}.
 Json tensor_histograms(const Workbench&);
+
+struct SweepEstimate {
+  std::size_t points = 0, kept = 0;  ///< of the shard; rows that are there already
+  /// Of loading, the float32 workbench and the points that are missing.
+  double seconds = 0;
+  /// The part of it that every shard of the points would take again: all but the points themselves.
+  double shared = 0;
+  std::int64_t memory = 0;   ///< the least budget that holds it, in bytes; 0 where none is set
+  std::vector<double> each;  ///< seconds of every point of the shard, 0 where its row is there
+};
+
+/// Points with the same unit take alike, with blocks and without: the mean of their times in
+/// `folder`; without any, what points of the group take in trials of all their parts on fewer
+/// samples. Loading, the workbench and float32 are timed as well. Tries take `budget` seconds in
+/// all (one of each group at least). `clock` gives seconds. With Existing::fresh nothing is kept.
+SweepEstimate estimate_sweep(const SweepConfig&, const Folders&, const std::string& folder,
+                             const Shard&, Existing, const std::function<double()>& clock,
+                             double budget = 2.0);
 
 }  // namespace numemu::experiments

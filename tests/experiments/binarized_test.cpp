@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "emu/net/ops/batch_norm.hpp"
-#include "experiments/binarized/signs.hpp"
+#include "experiments/binarized/binarized.hpp"
 #include "formats/analysis/normal_law.hpp"
 #include "formats/portable/vector_functions.hpp"
 #include "formats/quantize.hpp"

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "emu/net/nets.hpp"
-#include "experiments/complement/entropy.hpp"
+#include "experiments/complement/complement.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/smoke_run.hpp"
 

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "emu/net/data/dataset.hpp"
-#include "experiments/data_free/questions.hpp"
+#include "experiments/data_free/data_free.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
 #include "tests/experiments/smoke_run.hpp"

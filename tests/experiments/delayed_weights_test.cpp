@@ -2,7 +2,7 @@
 #include <cmath>
 #include <map>
 
-#include "experiments/delayed_weights/questions.hpp"
+#include "experiments/delayed_weights/delayed_weights.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
 #include "tests/experiments/smoke_run.hpp"

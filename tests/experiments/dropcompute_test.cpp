@@ -2,7 +2,7 @@
 #include <cmath>
 #include <map>
 
-#include "experiments/dropcompute/steps.hpp"
+#include "experiments/dropcompute/dropcompute.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
 #include "tests/experiments/smoke_run.hpp"

@@ -1,7 +1,7 @@
 // 4-bit tables: the laws of normal rows, and the experiment from settings to conclusion.
 #include <cmath>
 
-#include "experiments/embeddings/rows.hpp"
+#include "experiments/embeddings/embeddings.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/smoke_run.hpp"
 #include "tests/files.hpp"

@@ -3,7 +3,7 @@
 #include <sstream>
 
 #include "experiments/engine/trials.hpp"
-#include "experiments/hadamard_classifier/questions.hpp"
+#include "experiments/hadamard_classifier/hadamard_classifier.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
 #include "tests/experiments/smoke_run.hpp"

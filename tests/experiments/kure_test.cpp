@@ -1,7 +1,7 @@
 // KURE: closed forms, both readings of the theorem, and the experiment from settings to conclusion.
 #include <cmath>
 
-#include "experiments/kure/laws.hpp"
+#include "experiments/kure/kure.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
 #include "tests/experiments/smoke_run.hpp"

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "experiments/novograd/scaling.hpp"
+#include "experiments/novograd/novograd.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/smoke_run.hpp"
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <map>
 
-#include "experiments/optimizer_state/watch.hpp"
+#include "experiments/optimizer_state/optimizer_state.hpp"
 #include "formats/codec.hpp"
 #include "formats/convert.hpp"
 #include "formats/random.hpp"

@@ -5,7 +5,7 @@
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/batch_norm.hpp"
 #include "emu/net/ops/losses.hpp"
-#include "experiments/range_bn/ranges.hpp"
+#include "experiments/range_bn/range_bn.hpp"
 #include "formats/analysis/normal_law.hpp"
 #include "formats/random.hpp"
 #include "policies/numerics/recipe_numerics.hpp"

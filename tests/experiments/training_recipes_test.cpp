@@ -9,7 +9,7 @@
 #include "emu/net/train/optimizer.hpp"
 #include "emu/net/train/step.hpp"
 #include "experiments/engine/recipe_files.hpp"
-#include "experiments/training_recipes/gradient_noise.hpp"
+#include "experiments/training_recipes/training_recipes.hpp"
 #include "formats/error.hpp"
 #include "formats/random.hpp"
 #include "formats/storage/json_reader.hpp"

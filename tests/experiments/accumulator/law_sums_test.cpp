@@ -1,5 +1,5 @@
 // Sums under laws: the model beside the unit, and names that are refused.
-#include "experiments/accumulator/law_sums.hpp"
+#include "experiments/accumulator/accumulator.hpp"
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 // Variance of mean gradients with copies: vectors of the closed form, and estimates from simulated
 // gradients.
-#include "experiments/batch_augmentation/gradients.hpp"
+#include "experiments/batch_augmentation/batch_augmentation.hpp"
 
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // Simulated steps of DropCompute: the worked example, closed forms, threads, a million workers.
-#include "experiments/dropcompute/steps.hpp"
+#include "experiments/dropcompute/dropcompute.hpp"
 
 #include <omp.h>
 

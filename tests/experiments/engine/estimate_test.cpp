@@ -1,5 +1,5 @@
 // An estimate follows predictions and the cache, and is near the time that the sweep takes.
-#include "experiments/engine/estimate.hpp"
+#include "experiments/engine/sweep.hpp"
 
 #include <fmt/format.h>
 #include <omp.h>
@@ -8,7 +8,6 @@
 #include <atomic>
 
 #include "emu/net/gemm_layers.hpp"
-#include "experiments/engine/sweep.hpp"
 #include "policies/recipe/checkpoint.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/small_network.hpp"

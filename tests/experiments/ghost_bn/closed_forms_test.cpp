@@ -1,5 +1,5 @@
 // Laws of ghost batches: vectors of the noise of statistics, and laws fitted to points on them.
-#include "experiments/ghost_bn/closed_forms.hpp"
+#include "experiments/ghost_bn/ghost_bn.hpp"
 
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // Multiply-adds of training by image size: a network by hand, the published counts, counted steps.
-#include "experiments/image_sizes/steps.hpp"
+#include "experiments/image_sizes/image_sizes.hpp"
 
 #include "emu/net/build/builder.hpp"
 #include "emu/net/gemm_layers.hpp"

@@ -1,5 +1,5 @@
 // A chain of scalar stages: derivatives by differences, and the order of what the penalty leaves.
-#include "experiments/layer_parallel/gradients.hpp"
+#include "experiments/layer_parallel/layer_parallel.hpp"
 
 #include <cmath>
 

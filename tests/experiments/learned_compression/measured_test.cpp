@@ -1,5 +1,5 @@
 // What workers share, measured: normal numbers beside the formulas, and a small network.
-#include "experiments/learned_compression/measured.hpp"
+#include "experiments/learned_compression/learned_compression.hpp"
 
 #include <cmath>
 

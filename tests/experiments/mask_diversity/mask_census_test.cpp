@@ -1,6 +1,6 @@
 // Kinds of masks: every mask of small tiles is sorted into kinds, each of its stated size. The
 // census of masks against a map of strings, and the history against counts by hand.
-#include "experiments/mask_diversity/mask_census.hpp"
+#include "experiments/mask_diversity/pieces.hpp"
 
 #include <algorithm>
 #include <bit>

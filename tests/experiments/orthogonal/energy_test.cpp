@@ -1,5 +1,5 @@
 // Hyperspherical energy: its derivatives by differences, its mean and what rounding does to it.
-#include "experiments/orthogonal/energy.hpp"
+#include "experiments/orthogonal/orthogonal.hpp"
 
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // Places chosen by correlated workers: published digits, limits, and drawn workers.
-#include "experiments/scalecom/chosen_places.hpp"
+#include "experiments/scalecom/scalecom.hpp"
 
 #include <cmath>
 #include <cstdint>

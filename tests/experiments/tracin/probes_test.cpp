@@ -1,6 +1,6 @@
 // What a step does to a loss beside its influence: a published vector, and the integral along a
 // step beside the difference of two losses.
-#include "experiments/tracin/probes.hpp"
+#include "experiments/tracin/tracin.hpp"
 
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // Predictors of a layer: logistic fits, estimates on maps, thresholds within a budget of error.
-#include "experiments/zap/thresholds.hpp"
+#include "experiments/zap/zap_trial.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,0 +1,522 @@
+// Which of thousands of formats, scale rules and block sizes is best: all ranked by integrals over
+// float32 tensors, the best refined by noise of random phase, the best of those measured.
+#include "experiments/search/search.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <iterator>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "experiments/engine/experiment.hpp"
+#include "experiments/engine/run_points.hpp"
+#include "experiments/engine/trials.hpp"
+#include "experiments/predict/layer_noise.hpp"
+#include "experiments/predict/version.hpp"
+#include "experiments/report/judged_evaluation.hpp"
+#include "experiments/report/pairs.hpp"
+#include "experiments/report/record.hpp"
+#include "experiments/search/conclusion.hpp"
+#include "experiments/search/ranking.hpp"
+#include "formats/blocks/block_format.hpp"
+#include "formats/error.hpp"
+#include "formats/portable/math.hpp"
+#include "formats/scaling/scale_rule.hpp"
+#include "formats/storage/json_reader.hpp"
+#include "policies/canonical_json.hpp"
+#include "policies/notes/notes.hpp"
+#include "policies/recipe/recipe.hpp"
+#include "policies/tuning/tune_step.hpp"
+
+namespace numemu::experiments {
+
+namespace {
+
+constexpr int kDigits = 9;
+/// Probes that refine one configuration: fewer than a row's, since there are many.
+constexpr std::int64_t kRefiningProbes = 8;
+
+/// Over the signal; infinite without a figure.
+double noise_of(const RefinedNoise& refined) {
+  if (std::isnan(refined.db)) return HUGE_VAL;
+  return portable::exp(-refined.db * portable::log(10.0) / 10);
+}
+
+/// About `count` of a list, evenly, its ends among them.
+template <class T>
+std::vector<T> spread(const std::vector<T>& all, std::size_t count) {
+  if (all.size() <= count) return all;
+  std::vector<T> out;
+  for (std::size_t i = 0; i < count; ++i)
+    out.push_back(all[i * (all.size() - 1) / std::max<std::size_t>(1, count - 1)]);
+  return out;
+}
+
+/// Of each size of numbers that a unit reads, the configuration of least noise within the budget.
+std::map<int, Configured> quietest(const SearchSpace& space, std::size_t u,
+                                   const SearchBudget& budget) {
+  const RankedUnit& unit = space.units[u];
+  std::map<int, Configured> out;
+  for (std::size_t w = 0; w < space.weights.options.size(); ++w) {
+    if (!budget.allows(space.weights.ranks[w].bits)) continue;
+    for (std::size_t a = 0; a < space.activations.options.size(); ++a) {
+      if (!unit.takes(w, a) || !budget.allows(space.activations.ranks[a].bits)) continue;
+      const double noise = space.weights.ranks[w].noise + space.activations.ranks[a].noise;
+      if (!std::isfinite(noise)) continue;
+      const int size = unit.size_of(space.weights.options[w], space.activations.options[a]);
+      const auto [found, added] = out.try_emplace(size, Configured{w, a, noise, 0, 0, u});
+      if (noise < found->second.noise) found->second = {w, a, noise, 0, 0, u};
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+void refine(const ExperimentRun& run, const Workbench& bench, std::vector<SearchEntry>& entries) {
+  std::vector<TypedTrial<RefinedNoise>> trials;
+  for (const SearchEntry& entry : entries) {
+    const policies::Recipe recipe = policies::Recipe::parse(entry.recipe, "search");
+    Json point = {{"refined", kRefiningProbes},       {"prediction", kPredictionVersion},
+                  {"recipe", recipe.json()},          {"data", bench.dataset.name()},
+                  {"images", bench.dataset.digest()}, {"samples", bench.reference.samples()}};
+    identify(point, bench.trained);
+    trials.push_back({std::move(point), entry.name, [&bench, recipe] {
+                        const LayerPrediction p =
+                            predict_layers(bound_recipe(recipe, bench.trained, "search"),
+                                           bench.reference, {}, kRefiningProbes);
+                        return RefinedNoise{policies::significant(p.output.db, kDigits),
+                                            policies::significant(p.output.gained_db, kDigits),
+                                            policies::significant(p.output_error, kDigits)};
+                      }});
+  }
+  const std::vector<RefinedNoise> refined = run_typed(run, std::move(trials));
+  for (std::size_t i = 0; i < entries.size(); ++i) entries[i].refined = refined[i];
+}
+
+std::vector<std::string> add_unit_noise(const ExperimentRun& run, const Workbench& bench,
+                                        SearchSpace& space, const SearchBudget& budget) {
+  std::vector<std::string> notes;
+  std::vector<SearchEntry> entries;  // pairs: on the unit, and in float32
+  std::vector<std::pair<RankedUnit*, int>> of;
+  for (std::size_t u = 0; u < space.units.size(); ++u) {
+    RankedUnit& unit = space.units[u];
+    if (unit.name.empty() || !unit_adds_noise(unit::find_unit(unit.name).row().name)) continue;
+    for (const auto& [size, configured] : quietest(space, u, budget)) {
+      of.emplace_back(&unit, size);
+      entries.push_back(space.entry(configured));
+      entries.push_back(entries.back());
+      entries.back().recipe.erase("gemms");
+    }
+  }
+  if (entries.empty()) return notes;
+  run.say(fmt::format("noise of units, by {} configurations", entries.size()));
+  refine(run, bench, entries);
+  for (std::size_t i = 0; i < of.size(); ++i) {
+    const double with = noise_of(entries[2 * i].refined),
+                 without = noise_of(entries[2 * i + 1].refined);
+    // Without a figure of the configuration in float32 nothing is known of the unit.
+    of[i].first->noise[of[i].second] =
+        std::isfinite(without) ? std::max(0.0, with - without) : HUGE_VAL;
+  }
+  for (const RankedUnit& unit : space.units) {
+    const auto none = std::ranges::count_if(
+        unit.noise, [](const auto& size) { return !std::isfinite(size.second); });
+    if (none > 0)
+      notes.push_back(fmt::format(
+          "What {} adds to the noise has no figure at {} of {} sizes of numbers: configurations of "
+          "these are not among the best.",
+          unit.name, none, unit.noise.size()));
+  }
+  return notes;
+}
+
+std::vector<SearchEntry> entries_of(const SearchSpace& space, const SearchRanking& ranking,
+                                    std::size_t count, Along along) {
+  std::vector<SearchEntry> out;
+  std::set<std::tuple<std::size_t, std::size_t, std::size_t>> seen;
+  const auto add = [&](const Configured& c, bool random) {
+    if (!seen.emplace(c.weight, c.activation, c.unit).second) return;
+    out.push_back(space.entry(c));
+    out.back().random = random;
+  };
+  for (const Configured& c : ranking.random) add(c, true);
+  for (const Configured& c : spread(ranking.front, along == Along::front ? count : (count + 1) / 2))
+    add(c, false);
+  for (const Configured& c : ranking.best) {
+    if (out.size() >= count + ranking.random.size()) break;
+    add(c, false);
+  }
+  return out;
+}
+
+bool quieter(const SearchEntry& a, const SearchEntry& b) {
+  const auto of = [](const SearchEntry& e) {
+    return std::isnan(e.refined.db) ? -HUGE_VAL : e.refined.db;
+  };
+  return std::tuple(-of(a), a.configured.bits, a.configured.mac) <
+         std::tuple(-of(b), b.configured.bits, b.configured.mac);
+}
+
+std::vector<SearchEntry> to_measure(const std::vector<SearchEntry>& refined, std::size_t count,
+                                    std::size_t units, Along along) {
+  std::vector<const SearchEntry*> best;
+  for (const SearchEntry& e : refined)
+    if (!e.random) best.push_back(&e);
+  const auto undercut = [&](const SearchEntry& e) {
+    return std::ranges::any_of(best, [&](const SearchEntry* other) {
+      const Configured &its = other->configured, &own = e.configured;
+      return its.bits <= own.bits && its.mac <= own.mac && other->refined.db >= e.refined.db &&
+             (its.bits < own.bits || its.mac < own.mac || other->refined.db > e.refined.db);
+    });
+  };
+  std::set<const SearchEntry*> chosen;
+  const auto choose = [&](const std::vector<const SearchEntry*>& from, std::size_t most) {
+    for (const SearchEntry* const e : from)
+      if (chosen.size() < most) chosen.insert(e);
+  };
+  const bool whole_front = along == Along::front;
+  choose(best, whole_front ? std::min<std::size_t>(1, count) : units > 1 ? (count + 1) / 2 : count);
+  std::vector<const SearchEntry*>
+      front;  // besides those, and where something is left of the signal
+  for (const SearchEntry* const e : best)
+    if (!chosen.contains(e) && e->refined.db > 0 && !undercut(*e)) front.push_back(e);
+  std::ranges::stable_sort(front, {}, [&](const SearchEntry* e) {
+    return whole_front ? e->configured.bits : e->configured.mac;
+  });
+  choose(spread(front, count - chosen.size()), count);
+  choose(best, count);
+  std::vector<SearchEntry> out;
+  for (const SearchEntry& e : refined)
+    if (e.random || chosen.contains(&e)) out.push_back(e);
+  return out;
+}
+
+std::vector<Row> measure(const ExperimentRun& run, const Workbench& bench,
+                         const std::vector<SearchEntry>& entries) {
+  BuiltSweep built{.experiment = "search",
+                   .net = run.settings.text("net"),
+                   .data = run.settings.text("data"),
+                   .images = bench.eval_images};
+  // Many draws stand behind one figure, the regret; noise of random phase has predicted them.
+  for (const SearchEntry& entry : entries)
+    built.points.push_back(
+        {.settings = {{"recipe", entry.recipe}}, .name = entry.name, .predicted = !entry.random});
+  PointRun points(run, built, run.out);
+  points.open(bench.dataset, bench.trained);
+  return points.rows(bench);
+}
+
+namespace {
+
+/// float32 elements of what ranking holds at once: a few sorted samples for each of some threads,
+/// and what it knows of each option.
+constexpr std::int64_t kSearchElements = std::int64_t{1} << 24;
+/// Integrals of a search: more are refused before any work.
+constexpr double kMostIntegrals = 2e7;
+constexpr double kIntegralSeconds = 2e-5;  // of a processor, about
+
+void check_search_unit(const std::string& name) { unit::find_unit(name); }
+/// Of real scales, or of blocks.
+void check_rule(const std::string& name) {
+  try {
+    find_scale_rule(name);
+  } catch (const Error&) {
+    find_scale_rule(name, find_block_format("mxfp4"));
+  }
+}
+void check_scale(const std::string& name) { find_block_format("group(int4,16," + name + ")"); }
+void check_tune_steps(const std::string& steps) { policies::parse_tune_steps(steps, "steps"); }
+
+/// Where the loss is what is limited, elements of 8 bits in the smallest blocks belong to the
+/// space.
+double most_bits(const Settings& settings) {
+  if (!settings.text("bits").empty()) return settings.number("bits");
+  return settings.text("max_loss").empty() ? 4.5 : 9;
+}
+
+SpacePlan plan_of(const Settings& settings) {
+  SpacePlan plan{.named = settings.named("formats")};
+  if (!settings.text("formats").empty()) plan.formats = settings.list("formats");
+  plan.most_stored = most_bits(settings);
+  plan.most_bits = std::clamp(static_cast<int>(std::floor(plan.most_stored)), 2, 8);
+  plan.blocks.clear();
+  if (!settings.text("blocks").empty()) plan.blocks = settings.whole_numbers("blocks");
+  plan.scales = settings.list("scales");
+  plan.rules = settings.list("rules");
+  return plan;
+}
+
+void require_space(const Settings& settings, const SpacePlan& plan, std::size_t options,
+                   std::size_t tensors) {
+  if (options == 0)
+    throw usage_error(fmt::format(
+        "{}: the space is empty: no format of {} to {} bits under these scales and rules",
+        settings.named("bits"), plan.least_bits, plan.most_bits));
+  const double integrals = static_cast<double>(options) * static_cast<double>(tensors);
+  if (integrals > kMostIntegrals)
+    throw usage_error(fmt::format(
+        "{}: {} options of {} tensors are {:.2g} integrals, about {:.0f} s of a "
+        "processor; expected at most {:.2g}: fewer formats, blocks, scales or rules",
+        plan.named, options, tensors, integrals, kIntegralSeconds * integrals, kMostIntegrals));
+}
+
+SearchSpace rank_space(const ExperimentRun& run, const Workbench& bench, const SpacePlan& plan,
+                       std::vector<SearchOption> weights, std::vector<SearchOption> activations,
+                       std::vector<RankedUnit> units, const SearchBudget& budget,
+                       std::vector<std::string>& notes) {
+  const std::vector<SearchOperand> operands = search_operands(bench.trained.graph, bench.reference);
+  if (operands.empty())
+    throw usage_error(
+        fmt::format("{}: {} has no products", run.settings.named("net"), bench.trained.graph.name));
+  require_space(run.settings, plan, std::min(weights.size(), activations.size()), 1);
+  require_space(run.settings, plan, weights.size() + activations.size(), operands.size());
+  run.say(fmt::format("gains of {} operands", operands.size()));
+  const std::vector<double> gains = output_gains(operands, bench, run.folders.cache);
+  run.say(fmt::format(
+      "noise of {} options of weights and {} of activations, about {:.0f} s of a processor",
+      weights.size(), activations.size(),
+      kIntegralSeconds *
+          static_cast<double>((weights.size() + activations.size()) * operands.size()) / 2));
+  const policies::CalibrationPolicy calibration = policies::Recipe().calibration();
+  SearchSpace space;
+  space.weights =
+      rank_options(std::move(weights), true, operands, gains, calibration, bench.reference);
+  space.activations =
+      rank_options(std::move(activations), false, operands, gains, calibration, bench.reference);
+  space.units = std::move(units);
+  notes = add_unit_noise(run, bench, space, budget);
+  return space;
+}
+
+/// What --max-loss finds: the answer, which joins what is measured, tables and a figure.
+void find_cheapest(const ExperimentRun& run, const Workbench& bench,
+                   std::vector<SearchEntry> refined, std::vector<SearchEntry>& measured,
+                   Conclusion& conclusion) {
+  std::ranges::stable_sort(refined, {}, [](const SearchEntry& e) {
+    return std::pair(e.configured.bits, e.configured.mac);
+  });
+  std::vector<SearchEntry> front;
+  std::vector<LossCandidate> candidates;
+  for (const SearchEntry& e : refined) {
+    if (std::isnan(e.refined.db) || (!front.empty() && e.refined.db <= front.back().refined.db))
+      continue;
+    front.push_back(e);
+    candidates.push_back({e.name, e.recipe});
+  }
+  const double limit = run.settings.number("max_loss") / 100;
+  const std::string& steps = run.settings.text("tune");
+  const std::size_t searches = steps.empty() ? 1 : 2;
+  const Cheapest cheapest = cheapest_within(run, bench, candidates, limit, searches);
+  conclusion.charts.push_back(loss_chart(limit));
+  say_cheapest(run, front, cheapest, limit, nullptr, conclusion);
+  if (cheapest.found) {
+    const SearchEntry& found = front[cheapest.order[*cheapest.found].candidate];
+    if (std::ranges::find(measured, found.name, &SearchEntry::name) == measured.end())
+      measured.push_back(found);
+    front.resize(cheapest.order[*cheapest.found].candidate);
+    candidates.resize(front.size());
+  }
+  if (steps.empty()) return;
+  if (front.empty()) {
+    conclusion.sentences.emplace_back("No candidate is cheaper: none was tuned.");
+    return;
+  }
+  const LossTuning tuning{.steps = steps};
+  const Cheapest tuned = cheapest_within(run, bench, candidates, limit, searches, &tuning);
+  say_cheapest(run, front, tuned, limit, &tuning, conclusion);
+}
+
+/// Refuses the folder of a search whose points would be others, before any work. Those of more
+/// measured or tuned configurations are the same and more.
+void require_own_points(const ExperimentRun& run) {
+  const std::string path = run.out + "/experiment.json";
+  if (run.existing == Existing::fresh || !std::filesystem::exists(path) || !has_rows(run.out))
+    return;
+  const ExperimentFile before = read_experiment(parse_json(read_text(path), path));
+  std::string other = before.seed == run.seed ? "" : "seed";
+  for (const auto& [key, value] : run.settings.values()) {
+    if (key == "measured" || key == "random" || key == "tune") continue;
+    const Json* const found = json_at(before.settings, {key.c_str()});
+    if (other.empty() && (found == nullptr || *found != Json(value))) other = key;
+  }
+  if (!other.empty())
+    throw usage_error(
+        fmt::format("--out: {} has a search of another {}: expected another folder, or --fresh",
+                    run.out, run.settings.named(other)));
+}
+
+Conclusion run_network(const ExperimentRun& run) {
+  const Settings& settings = run.settings;
+  require_own_points(run);
+  const SpacePlan plan = plan_of(settings);
+  std::vector<SearchOption> weights = space_of(plan, "weight"),
+                            activations = space_of(plan, "activation");
+  require_space(settings, plan, std::min(weights.size(), activations.size()), 1);
+  std::vector<std::string> names;
+  if (!settings.text("units").empty()) names = settings.list("units");
+  std::vector<RankedUnit> units =
+      ranked_units(names, weights, activations, settings.named("units"));
+  const std::string &net = settings.text("net"), &data = settings.text("data");
+  SearchBudget budget{.bits = most_bits(settings)};
+  if (!settings.text("mac_cost").empty()) budget.mac = settings.number("mac_cost");
+  if (const double least = least_cost(weights, activations, units); least > budget.mac)
+    throw usage_error(fmt::format("{}: every configuration costs at least {:.4g}, more than {:g}",
+                                  settings.named("mac_cost"), least, budget.mac));
+  const bool limited = !settings.text("max_loss").empty();
+  if (!limited && !settings.text("tune").empty())
+    throw usage_error(fmt::format("{}: expected {} beside it", settings.named("tune"),
+                                  settings.named("max_loss")));
+  const auto refined_count = static_cast<std::size_t>(settings.integer("refine")),
+             measured_count = static_cast<std::size_t>(settings.integer("measured")),
+             random_count = static_cast<std::size_t>(settings.integer("random"));
+  if (limited && refined_count == 0)
+    throw usage_error(fmt::format("{}: expected at least 1 beside {}, whose candidates are refined",
+                                  settings.named("refine"), settings.named("max_loss")));
+  if (limited && !run.shard.whole())
+    throw usage_error(fmt::format("--shard: expected none beside {}, which measures one by one",
+                                  settings.named("max_loss")));
+  net::Dataset dataset = net::load_dataset(data, run.folders.cache);
+  if (limited) require_one_class(dataset, settings.named("max_loss"));
+  TrainedNet trained = load_with_data(net, dataset, run.folders);
+  require_bench_memory(trained.graph, baseline_graph(trained), dataset, settings.integer("images"),
+                       kSearchElements);
+  const Workbench bench =
+      open_bench(run, net, std::move(dataset), std::move(trained), settings.integer("images"));
+
+  std::vector<std::string> notes;
+  const SearchSpace space = rank_space(run, bench, plan, std::move(weights), std::move(activations),
+                                       std::move(units), budget, notes);
+  const SearchRanking ranking = rank_configurations(
+      space, budget, std::max<std::size_t>(refined_count, 20), random_count, run.seed);
+  if (ranking.configurations == 0)
+    throw usage_error(fmt::format("{}: no configuration stores at most {:g} bits{}",
+                                  settings.named("bits"), budget.bits,
+                                  std::isfinite(budget.mac) ? " at that cost" : ""));
+  // Where the loss is limited what matters lies along the front.
+  const Along along = limited ? Along::front : Along::both;
+  std::vector<SearchEntry> refined = entries_of(space, ranking, refined_count, along);
+  refine(run, bench, refined);
+  std::ranges::stable_sort(refined, quieter);
+  std::vector<SearchEntry> measured =
+      to_measure(refined, measured_count, space.units.size(), along);
+  Conclusion conclusion;
+  if (limited) find_cheapest(run, bench, refined, measured, conclusion);
+  std::vector<std::string> said = baseline_notes(bench.trained);
+  said.push_back(fmt::format(
+      "{} configurations of {} options of weights, {} of activations and {} units were ranked, {} "
+      "refined by noise of random phase, {} measured, {} of them drawn at random.",
+      ranking.configurations, space.weights.distinct(), space.activations.distinct(),
+      space.units.size(), refined.size(), measured.size(),
+      std::ranges::count(measured, true, &SearchEntry::random)));
+  if (settings.integer("images") > bench.eval_images)
+    said.push_back(fmt::format("{}: the data set has {} test samples, all of which were taken.",
+                               settings.named("images"), bench.eval_images));
+  std::ranges::move(notes, std::back_inserter(said));
+  std::ranges::move(
+      policies::notes_on_outputs(bench.trained.graph, "configurations are ranked by that one"),
+      std::back_inserter(said));
+  conclusion.sentences.insert(conclusion.sentences.begin(), said.begin(), said.end());
+  conclusion.tables.push_back(ranked_table(space, ranking, 20));
+  if (measured.empty()) {
+    if (!limited) conclusion.answer = best_sentence(space, ranking, refined, measured, budget);
+    return conclusion;
+  }
+  const std::vector<Row> rows = measure(run, bench, measured);
+  std::vector<Record> records = read_records(rows, run.out);
+  for (std::size_t i = 0; i < measured.size(); ++i) {
+    records.at(i).name = records[i].label = measured[i].name;  // as the tables have it
+    measured[i].record = &records[i];
+  }
+  conclusion.tables.insert(conclusion.tables.end() - 1, measured_table(space, measured));
+  conclusion.charts.push_back(front_chart(refined, measured));
+  if (measured.size() > 1) conclusion.charts.push_back(accuracy_chart(measured));
+  judge_search(measured, conclusion);
+  if (!limited) {
+    conclusion.answer = best_sentence(space, ranking, refined, measured, budget);
+    const auto trusted = std::ranges::find(measured, false, &SearchEntry::random);
+    if (trusted != measured.end())
+      conclusion.sentences.push_back(
+          fmt::format("Its recipe: {}", write_search_recipe(run.out, "best", trusted->recipe)));
+  }
+  if (const std::string sentence = best_of_all(configurations(records)); !sentence.empty())
+    conclusion.sentences.push_back(sentence);
+  return conclusion;
+}
+
+Conclusion run_search(const ExperimentRun& run) {
+  if (run.settings.text("dist").empty()) return run_network(run);
+  if (has_rows(run.out))
+    throw usage_error(
+        fmt::format("--out: {} has the rows of another search; laws have none: "
+                    "expected another folder",
+                    run.out));
+  const SpacePlan plan = plan_of(run.settings);
+  const std::vector<SearchOption> options = space_of(plan, "weight");
+  const std::vector<std::string> laws = run.settings.list("dist");
+  require_space(run.settings, plan, options.size(), laws.size());
+  Conclusion conclusion;
+  for (const std::string& law : laws) {
+    ResultTable table = law_table(law, options, most_bits(run.settings), run.seed);
+    const std::vector<std::string>& best = table.rows.front();
+    conclusion.answer +=
+        fmt::format("{}{}: {}, {} bits, has {} dB", conclusion.answer.empty() ? "" : "; ", law,
+                    best[0], best[1], best[2]);
+    conclusion.tables.push_back(std::move(table));
+  }
+  conclusion.answer += ".";
+  return conclusion;
+}
+
+}  // namespace
+
+extern const Experiment experiment_search;
+const Experiment experiment_search = {
+    "search",
+    "which of thousands of formats, scale rules and block sizes is best at so many bits",
+    "numemu's own claim: the noise of a format on each tensor, times the gain of the tensor to the "
+    "output, ranks recipes that nobody has run.",
+    {{"noise", "The output's SQNR is within 1 dB of that by noise of random phase (derived here)."},
+     {"order", "Predictions rank configurations: rank correlation above 0.9 (derived here)."},
+     {"regret",
+      "The configuration predicted to be the best is within 1 dB of the best measured (derived "
+      "here)."}},
+    {{"net", "lenet", "lenet", "lenet", "network or file", takes_network()},
+     data_setting(),
+     {"dist", "", "", "",
+      "laws or .npy files that are searched in place of a network: normal, laplace, ...",
+      list_of().or_nothing()},
+     {"bits", "", "", "",
+      "most stored bits of an element with its scales, of the weights and of the activations; 4.5, "
+      "beside max_loss 9",
+      real(2, 16).or_nothing()},
+     {"mac_cost", "", "", "",
+      "most cost of a multiply-add over float32's: bits times bits, and the adders' bits",
+      real(0, 1).or_nothing()},
+     {"max_loss", "", "", "",
+      "points of top-1: the cheapest configuration that surely loses no more",
+      real(0, 100).or_nothing()},
+     {"tune", "", "", "", "steps that tune cheaper configurations, the last step of max_loss",
+      text_of(check_tune_steps).or_nothing()},
+     {"formats", "", "", "", "element formats; all of as many bits", list_of().or_nothing()},
+     {"blocks", "16,32", "8,16,32,64,128", "8,16,32,64,128", "sizes of blocks; none",
+      wholes(1, 1 << 20).or_nothing()},
+     {"scales", "float8_e4m3fn,float16", "float16,float8_e4m3fn,float8_e5m2",
+      "float16,bfloat16,float8_e4m3fn,float8_e5m2", "scale formats of groups",
+      list_of(check_scale)},
+     {"rules", "absmax,floor,even", "absmax,pow2(absmax,up),floor,ceil,even,nearest",
+      "absmax,pow2(absmax,up),floor,ceil,even,nearest", "scale rules", list_of(check_rule)},
+     {"units", "", "", "", "units of forward products; f32.sequential",
+      list_of(check_search_unit).or_nothing()},
+     {"refine", "12", "64", "256", "configurations refined by noise of random phase",
+      whole(0, 10000)},
+     {"measured", "3", "8", "32", "the best of them, measured", whole(0, 1000)},
+     {"random", "2", "8", "100", "further ones, drawn at random and measured", whole(0, 1000)},
+     {"images", "300", "2000", "10000", "test samples", whole(1, 100'000'000)}},
+    run_search};
+
+}  // namespace numemu::experiments
