@@ -33,9 +33,11 @@ namespace {
 constexpr std::int64_t kUsualDraws = 1000000;
 constexpr std::int64_t kSlowDraws = 10000000;  // about a second
 
-bool is_file(const std::string& dist) {
-  return dist.ends_with(".npy") || dist.find('/') != std::string::npos;
+bool names_file(const std::string& text) {
+  return text.ends_with(".npy") || text.find('/') != std::string::npos;
 }
+
+double decibels(double signal, double square) { return 10 * portable::log10(signal / square); }
 
 double parse_scale(const std::string& text) {
   char* end = nullptr;
@@ -125,7 +127,7 @@ Subject subject_of(const AnalysisRequest& request) {
     throw usage_error(fmt::format("--n: expected at least 1, found {}", *request.n));
   if (request.sample != nullptr) {
     s.numbers = finite_numbers(request.numbers, *request.sample);
-  } else if (!is_file(request.numbers)) {
+  } else if (!names_file(request.numbers)) {
     s.law = Distribution::parse(request.numbers, !format.is_signed);
     s.n = request.n.value_or(kUsualDraws);
   } else {
@@ -219,7 +221,7 @@ Json choice_json(const ScaleChoice& choice, double signal) {
   return {{"scale", choice.scale},
           {"log2_scale", portable::log2(choice.scale)},
           {"mse", choice.square},
-          {"sqnr_db", 10 * portable::log10(signal / choice.square)}};
+          {"sqnr_db", decibels(signal, choice.square)}};
 }
 
 }  // namespace
@@ -252,10 +254,6 @@ constexpr int kWidestLimit = 12;                                   // bits
 const char* const kBest = "best";
 const char* const kPowerOfTwo = "power-of-two";
 
-double decibels(double signal, double square) { return 10 * portable::log10(signal / square); }
-
-// LawNumbers.
-
 /// A law or the numbers of a file.
 struct LawNumbers {
   std::string name;
@@ -264,10 +262,6 @@ struct LawNumbers {
   ArrayShape shape = {};                              ///< of a file
   double signal = 0;  ///< mean of x^2: of the law where there is one
 };
-
-bool names_file(const std::string& text) {
-  return text.ends_with(".npy") || text.find('/') != std::string::npos;
-}
 
 LawNumbers law_numbers(const std::string& text, const AnalysisTableRequest& request) {
   LawNumbers numbers{.name = text};

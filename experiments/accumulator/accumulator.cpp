@@ -322,13 +322,6 @@ void study_nets(const ExperimentRun& run, Conclusion& out) {
   out.tables.insert(out.tables.begin(), smallest);
 }
 
-Conclusion run_accumulator(const ExperimentRun& run) {
-  Conclusion conclusion;
-  study_laws(run, conclusion);
-  study_nets(run, conclusion);
-  return conclusion;
-}
-
 }  // namespace
 
 extern const Experiment experiment_accumulator;
@@ -372,6 +365,6 @@ const Experiment experiment_accumulator = {
      {"most_loss", "0.5", "0.5", "0.5", "points that the interval may reach below float32",
       real(0, 100)},
      {"images", "200", "2000", "10000", "test samples", whole(1, 100'000'000)}},
-    run_accumulator};
+    conclude<study_laws, study_nets>};
 
 }  // namespace numemu::experiments

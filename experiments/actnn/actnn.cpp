@@ -404,20 +404,6 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion
 
 namespace numemu::experiments {
 
-namespace {
-
-Conclusion run_actnn(const ExperimentRun& run) {
-  Conclusion conclusion;
-  actnn::add_allocation(run, conclusion);
-  const net::Dataset data = load_data(run);
-  actnn::add_variance(run, data, conclusion);
-  actnn::add_layers(run, data, conclusion);
-  actnn::add_training(run, data, conclusion);
-  return conclusion;
-}
-
-}  // namespace
-
 extern const Experiment experiment_actnn;
 const Experiment experiment_actnn = {
     "actnn",
@@ -482,6 +468,6 @@ const Experiment experiment_actnn = {
      {"budget_batch", "16", "128", "128", "images of a float32 step whose bytes are the budget",
       whole(2, 4096)},
      seeds_setting({"1", "5", "10"})},
-    run_actnn};
+    conclude<actnn::add_allocation, actnn::add_variance, actnn::add_layers, actnn::add_training>};
 
 }  // namespace numemu::experiments

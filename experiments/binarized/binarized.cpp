@@ -248,6 +248,9 @@ namespace {
 constexpr std::int64_t kImages = 512;    // whose sums are looked at
 constexpr double kGainTolerance = 0.02;  // sums are nearly normal
 
+constexpr const char* kAllMethods = "float32,signs,shift,adamax,2-bits,3-bits,4-bits";
+constexpr const char *kUsual = "usual", *kBinaryNet = "binarynet";
+
 /// The normalisation that reads the result of a layer; null for none.
 const net::Node* norm_behind(const net::Graph& graph, const std::string& layer) {
   for (std::size_t i = 1; i < graph.nodes.size(); ++i) {
@@ -413,6 +416,8 @@ Measured measure(const TrainTrial& trial, const net::Dataset& data) {
 }  // namespace
 
 void add_network(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
+  // What inference computes exactly does not depend on how a network was trained.
+  if (run.settings.text("setup") != kUsual) return;
   TrainingPlan plan = plan_of(run);
   const net::Graph graph = net::build_net(plan.trial.net, data);
   const std::string first = net::gemm_layer_names(graph).front();
@@ -469,9 +474,6 @@ struct Method {
   const char* claim;         ///< null: none
   std::string_view against;  ///< a key
 };
-
-constexpr const char* kAllMethods = "float32,signs,shift,adamax,2-bits,3-bits,4-bits";
-constexpr const char *kUsual = "usual", *kBinaryNet = "binarynet";
 
 /// Those of kAllMethods. `first` is the layer that reads the network's input.
 std::vector<Method> methods(const std::string& first) {
@@ -594,22 +596,6 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion
 
 namespace numemu::experiments {
 
-namespace {
-
-Conclusion run_binarized(const ExperimentRun& run) {
-  Conclusion conclusion;
-  binarized::add_xnor(run, conclusion);
-  binarized::add_shifts(run, conclusion);
-  const net::Dataset data = load_data(run);
-  // What inference computes exactly does not depend on how a network was trained.
-  if (run.settings.text("setup") == binarized::kUsual)
-    binarized::add_network(run, data, conclusion);
-  binarized::add_training(run, data, conclusion);
-  return conclusion;
-}
-
-}  // namespace
-
 extern const Experiment experiment_binarized;
 const Experiment experiment_binarized = {
     "binarized",
@@ -663,6 +649,7 @@ const Experiment experiment_binarized = {
      {"learning_rate", "0.002", "0.002", "0.002", "of every method, at its start", real(1e-6, 1)},
      training_settings({"1", "4", "8"}, "128", {"1024", "8192", "16384"}, {"500", "4000", "0"}),
      seeds_setting({"1", "5", "10"})},
-    run_binarized};
+    conclude<binarized::add_xnor, binarized::add_shifts, binarized::add_network,
+             binarized::add_training>};
 
 }  // namespace numemu::experiments

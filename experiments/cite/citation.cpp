@@ -7,6 +7,7 @@
 #include <set>
 
 #include "formats/digest.hpp"
+#include "formats/joined.hpp"
 #include "formats/storage/json.hpp"
 #include "policies/canonical_json.hpp"
 
@@ -14,12 +15,6 @@ namespace numemu::experiments {
 namespace {
 
 constexpr std::size_t kMostDigests = 8;  // of a kind; a run over more is identified by its sweep
-
-std::string listed(const std::set<std::string>& words) {
-  std::string out;
-  for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
-  return out;
-}
 
 /// A word of a shell: quoted where it needs to be.
 std::string shell_word(const std::string& word) {
@@ -55,9 +50,9 @@ void cite_rows(Citation& out, const std::vector<Row>& rows) {
     images.emplace(row.point.data, row.point.images);
     recipes += policies::canonical_json(row.point.recipe) + "\n";
   }
-  if (out.numerics.empty()) out.numerics = listed(versions);
+  if (out.numerics.empty()) out.numerics = joined(versions, ", ");
   if (out.title.empty())
-    out.title = fmt::format("numemu sweep of {} on {}", listed(nets), listed(data));
+    out.title = fmt::format("numemu sweep of {} on {}", joined(nets, ", "), joined(data, ", "));
   out.digests.emplace_back("recipes", sha256_hex(recipes));
   add_digests(out, "network", weights);
   add_digests(out, "graph", graphs);

@@ -486,17 +486,6 @@ void add_sources(const ExperimentRun& run, const net::Dataset& data, Conclusion&
 
 namespace numemu::experiments {
 
-namespace {
-
-Conclusion run_data_free(const ExperimentRun& run) {
-  Conclusion conclusion;
-  data_free::add_floor(run, conclusion);
-  data_free::add_sources(run, load_data(run), conclusion);
-  return conclusion;
-}
-
-}  // namespace
-
 extern const Experiment experiment_data_free;
 const Experiment experiment_data_free = {
     "data-free",
@@ -546,6 +535,6 @@ const Experiment experiment_data_free = {
       text_of([](const std::string& text) { policies::parse_smoothing(text); })},
      {"images", "256", "2000", "10000", "test samples", whole(1, 1'000'000'000)},
      {"seeds", "1", "3", "5", "networks and sets of samples", whole(1, 1000)}},
-    run_data_free};
+    conclude<data_free::add_floor, data_free::add_sources>};
 
 }  // namespace numemu::experiments

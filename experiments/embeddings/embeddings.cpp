@@ -527,17 +527,6 @@ void add_clicks(const ExperimentRun& run, Conclusion& conclusion) {
 
 namespace numemu::experiments {
 
-namespace {
-
-Conclusion run_embeddings(const ExperimentRun& run) {
-  Conclusion conclusion;
-  embeddings::add_rows(run, conclusion);
-  embeddings::add_clicks(run, conclusion);
-  return conclusion;
-}
-
-}  // namespace
-
 extern const Experiment experiment_embeddings;
 const Experiment experiment_embeddings = {
     "embeddings",
@@ -573,6 +562,6 @@ const Experiment experiment_embeddings = {
      training_settings({"1", "3", "6"}, "128", {"8192", "0", "0"}, {"2000", "0", "0"},
                        {.of = "record"}),
      {"seeds", "1", "5", "8", "networks of each width", whole(1, 1000)}},
-    run_embeddings};
+    conclude<embeddings::add_rows, embeddings::add_clicks>};
 
 }  // namespace numemu::experiments

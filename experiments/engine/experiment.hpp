@@ -6,7 +6,9 @@
 #include <initializer_list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -179,6 +181,24 @@ struct Conclusion {
   void add(Finding, const char* claim = "");
   void add(std::vector<Finding>, const char* claim = "");
 };
+
+/// What parts conclude, one after the other: functions of the run, or of the run and its data set
+/// (the setting `data`, loaded for the first part that takes it), that add to a conclusion.
+template <auto... parts>
+Conclusion conclude(const ExperimentRun& run) {
+  Conclusion conclusion;
+  std::optional<net::Dataset> data;
+  const auto add = [&]<class Part>(Part part) {
+    if constexpr (std::is_invocable_v<Part, const ExperimentRun&, Conclusion&>) {
+      part(run, conclusion);
+    } else {
+      if (!data) data = load_data(run);
+      part(run, *data, conclusion);
+    }
+  };
+  (add(parts), ...);
+  return conclusion;
+}
 
 /// Something that an experiment puts to the test.
 struct Claim {

@@ -371,18 +371,6 @@ void add_progressive(const ExperimentRun& run, const net::Dataset& data, Conclus
 
 namespace numemu::experiments {
 
-namespace {
-
-Conclusion run_fractrain(const ExperimentRun& run) {
-  Conclusion conclusion;
-  const net::Dataset data = load_data(run);
-  fractrain::add_progressive(run, data, conclusion);
-  fractrain::add_dynamic(run, data, conclusion);
-  return conclusion;
-}
-
-}  // namespace
-
 extern const Experiment experiment_fractrain;
 const Experiment experiment_fractrain = {
     "fractrain",
@@ -442,6 +430,6 @@ const Experiment experiment_fractrain = {
      {"optimizer", "sgd", "sgd", "sgd", "optimizer", takes_optimizer()},
      training_settings({"6", "20", "20"}, "128", {"512", "2048", "2048"}, {"500", "0", "0"}),
      seeds_setting({"1", "5", "10"})},
-    run_fractrain};
+    conclude<fractrain::add_progressive, fractrain::add_dynamic>};
 
 }  // namespace numemu::experiments

@@ -318,18 +318,6 @@ void add_networks(const ExperimentRun& run, const net::Dataset& data, Conclusion
 
 namespace numemu::experiments {
 
-namespace {
-
-Conclusion run_hadamard_classifier(const ExperimentRun& run) {
-  Conclusion conclusion;
-  hadamard::add_matrices(run, conclusion);
-  const net::Dataset data = load_data(run);
-  hadamard::add_networks(run, data, conclusion);
-  return conclusion;
-}
-
-}  // namespace
-
 extern const Experiment experiment_hadamard_classifier;
 const Experiment experiment_hadamard_classifier = {
     "hadamard-classifier",
@@ -368,6 +356,6 @@ const Experiment experiment_hadamard_classifier = {
       "of the classifier's weights", list_of()},
      training_settings({"1", "8", "12"}, "64", {"1024", "16384", "16384"}, {"500", "4000", "0"}),
      seeds_setting({"1", "5", "10"}, "classifiers")},
-    run_hadamard_classifier};
+    conclude<hadamard::add_matrices, hadamard::add_networks>};
 
 }  // namespace numemu::experiments

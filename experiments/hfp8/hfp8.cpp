@@ -290,22 +290,6 @@ void add_exchange(const ExperimentRun& run, const net::Dataset& data, Conclusion
 
 namespace numemu::experiments {
 
-namespace {
-
-Conclusion run_hfp8(const ExperimentRun& run) {
-  Conclusion conclusion;
-  run.say("numbers and sums");
-  hfp8::add_rounding(run, conclusion);
-  hfp8::add_sums(run, conclusion);
-  const net::Dataset data = load_data(run);
-  hfp8::add_training(run, data, conclusion);
-  hfp8::add_exchange(run, data, conclusion);
-  hfp8::add_norms(run, data, conclusion);
-  return conclusion;
-}
-
-}  // namespace
-
 extern const Experiment experiment_hfp8;
 const Experiment experiment_hfp8 = {
     "hfp8",
@@ -387,7 +371,8 @@ const Experiment experiment_hfp8 = {
          {"text_nets", "-", "-", "char-transformer",
           "networks to train on a text likewise; -: none", takes_networks_or_none()}},
         {workers::Group::images, workers::Group::text}),
-    run_hfp8,
+    conclude<hfp8::add_rounding, hfp8::add_sums, hfp8::add_training, hfp8::add_exchange,
+             hfp8::add_norms>,
     workers::check_training};
 
 }  // namespace numemu::experiments

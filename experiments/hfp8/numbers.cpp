@@ -154,6 +154,7 @@ MeanError measured_sums(const std::string& unit_name, double deviation, std::int
 }
 
 void add_rounding(const ExperimentRun& run, Conclusion& conclusion) {
+  run.say("numbers and sums");
   const std::int64_t samples = run.settings.integer("samples");
   struct Case {
     const char* format;

@@ -536,17 +536,6 @@ std::string codebook_file(const ExperimentRun& run, int bits) {
 
 namespace numemu::experiments {
 
-namespace {
-
-Conclusion run_kure(const ExperimentRun& run) {
-  Conclusion conclusion;
-  kure::add_curves(run, conclusion);
-  kure::add_training(run, load_data(run), conclusion);
-  return conclusion;
-}
-
-}  // namespace
-
 extern const Experiment experiment_kure;
 const Experiment experiment_kure = {
     "kure",
@@ -590,6 +579,6 @@ const Experiment experiment_kure = {
      rate_settings(),
      training_settings({"1", "6", "12"}, "128", {"2048", "16384", "16384"}, {"500", "4000", "0"}),
      seeds_setting({"1", "10", "20"}, "networks")},
-    run_kure};
+    conclude<kure::add_curves, kure::add_training>};
 
 }  // namespace numemu::experiments

@@ -531,19 +531,6 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion
 
 namespace numemu::experiments {
 
-namespace {
-
-Conclusion run_range_bn(const ExperimentRun& run) {
-  Conclusion conclusion;
-  range_bn::add_statistics(run, conclusion);
-  const net::Dataset data = load_data(run);
-  range_bn::add_angles(run, data, conclusion);
-  range_bn::add_training(run, data, conclusion);
-  return conclusion;
-}
-
-}  // namespace
-
 extern const Experiment experiment_range_bn;
 const Experiment experiment_range_bn = {
     "range-bn",
@@ -596,6 +583,6 @@ const Experiment experiment_range_bn = {
       whole(32, 1'000'000'000)},
      training_settings({"1", "4", "8"}, "128", {"512", "8192", "8192"}, {"500", "4000", "0"}),
      seeds_setting({"1", "5", "10"})},
-    run_range_bn};
+    conclude<range_bn::add_statistics, range_bn::add_angles, range_bn::add_training>};
 
 }  // namespace numemu::experiments

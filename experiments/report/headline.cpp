@@ -11,6 +11,7 @@
 #include "experiments/report/findings.hpp"
 #include "experiments/report/layer_ranking.hpp"
 #include "experiments/report/number_text.hpp"
+#include "formats/joined.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
@@ -137,12 +138,6 @@ void say_cheapest(const std::vector<Configuration>& all, std::vector<std::string
       seeds));
 }
 
-std::string listed(const std::set<std::string>& words) {
-  std::string out;
-  for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
-  return out;
-}
-
 }  // namespace
 
 std::string grouped(const std::optional<double>& count) {
@@ -219,7 +214,7 @@ std::string conditions(const std::vector<Record>& records) {
   const auto add = [&out](const char* name, const std::set<std::string>& words) {
     if (words.empty()) return;
     out += fmt::format("{}{} {}", out.empty() ? "" : "; ", name,
-                       words.size() > kListed ? "by point" : listed(words));
+                       words.size() > kListed ? "by point" : joined(words, ", "));
   };
   add("rounding", rounding);
   add("overflow", overflow);

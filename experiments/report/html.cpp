@@ -14,6 +14,7 @@
 #include "experiments/report/layer_ranking.hpp"
 #include "experiments/report/record.hpp"
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/json.hpp"
 
@@ -141,18 +142,13 @@ std::string subject(const std::vector<Record>& records) {
     if (!r.net.empty()) nets.insert(r.net);
     if (!r.data.empty()) data.insert(r.data);
   }
-  const auto joined = [](const std::set<std::string>& words) {
-    std::string out;
-    for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
-    return out;
-  };
   std::string question =
       asks_for_layers(records) ? ranking_question(records) : "accuracy against bits";
   if (nets.empty() || data.empty()) {
     question[0] = static_cast<char>(question[0] - 'a' + 'A');
     return question;
   }
-  return fmt::format("{} on {}: {}", joined(nets), joined(data), question);
+  return fmt::format("{} on {}: {}", joined(nets, ", "), joined(data, ", "), question);
 }
 
 /// Of an experiment without rows.

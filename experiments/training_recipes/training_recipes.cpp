@@ -577,17 +577,6 @@ void add_recipes(const ExperimentRun& run, const net::Dataset& data, Conclusion&
 
 namespace numemu::experiments {
 
-namespace {
-
-Conclusion run_training_recipes(const ExperimentRun& run) {
-  Conclusion conclusion;
-  const net::Dataset data = load_data(run);
-  training_recipes::add_recipes(run, data, conclusion);
-  return conclusion;
-}
-
-}  // namespace
-
 extern const Experiment experiment_training_recipes;
 const Experiment experiment_training_recipes = {
     "training-recipes",
@@ -624,6 +613,6 @@ const Experiment experiment_training_recipes = {
      {"spike_steps", "1", "8", "8", "steps of such a mean", whole(1, 1'000'000)},
      {"points", "3", "12", "12", "means of the loss that the figure shows", whole(1, 1000)},
      seeds_setting({"1", "1", "3"}, "recipes")},
-    run_training_recipes};
+    conclude<training_recipes::add_recipes>};
 
 }  // namespace numemu::experiments
