@@ -19,7 +19,7 @@ namespace numemu::experiments::fractrain {
 
 namespace {
 
-constexpr double kMargin = 0.5;  // points of top-1 that progressive precision may lose
+constexpr double kProgressiveMargin = 0.5;  // points of top-1 that progressive precision may lose
 constexpr double kAccounting =
     0.03;  // of the cost: what products that the network lacks may change
 constexpr int kFloat32 = 32;
@@ -36,7 +36,7 @@ std::int64_t end_of(std::size_t i, std::size_t count, std::int64_t epochs) {
 }
 
 /// A training, and what the products of its epochs cost at the precision in force.
-struct Measured {
+struct ProgressiveRun {
   TrainOutcome outcome;
   double cost = 0;
   double inner = 1;  ///< share of the forward multiply-adds in layers that follow the stages
@@ -54,9 +54,9 @@ struct Measured {
 
 bool is_float32(const Method& method) { return method.precisions.front().weight == kFloat32; }
 
-Measured train(TrainTrial trial, const net::Dataset& data, const Method& method,
-               const Setup& setup) {
-  Measured measured;
+ProgressiveRun train_progressive(TrainTrial trial, const net::Dataset& data, const Method& method,
+                                 const Setup& setup) {
+  ProgressiveRun measured;
   MultiplyAdds inner, ends;  // of the current epoch
   trial.before = [&](const net::Product& p, std::int64_t) {
     MultiplyAdds& macs = std::ranges::find(setup.ends, p.layer) == setup.ends.end() ? inner : ends;
@@ -81,20 +81,20 @@ Measured train(TrainTrial trial, const net::Dataset& data, const Method& method,
 struct Compared {
   const Setup& setup;
   const std::vector<Method>& methods;
-  const Study<Measured>& study;
+  const Study<ProgressiveRun>& study;
   SeedFigures top1, costs, published;  ///< per cent; over those of the first method, as counted and
                                        ///< by the epochs of the stages
 
-  Compared(const Setup& net, const std::vector<Method>& all, const Study<Measured>& measured)
+  Compared(const Setup& net, const std::vector<Method>& all, const Study<ProgressiveRun>& measured)
       : setup(net),
         methods(all),
         study(measured),
-        top1(measured.figures([](const Measured& m) { return m.outcome.top1(); })) {
+        top1(measured.figures([](const ProgressiveRun& m) { return m.outcome.top1(); })) {
     for (std::size_t m = 0; m < methods.size(); ++m) {
       costs.emplace_back();
       published.emplace_back();
       for (std::size_t s = 0; s < study.seeds(); ++s) {
-        const Measured &run = study.runs[m][s], &first = study.runs[0][s];
+        const ProgressiveRun &run = study.runs[m][s], &first = study.runs[0][s];
         std::vector<Precision> epochs;
         for (const std::size_t stage : run.stages)
           epochs.push_back(methods[m].precisions.at(stage));
@@ -115,7 +115,7 @@ struct Compared {
   /// Epochs with which the stages began: "5, 10" of each seed, of a schedule of the first.
   std::string turns(std::size_t m) const {
     std::string all;
-    for (const Measured& run : study.runs[m]) {
+    for (const ProgressiveRun& run : study.runs[m]) {
       if (!methods[m].progressive() || (!all.empty() && is(m, Method::Stages::schedule))) break;
       std::string turns;
       for (std::size_t e = 0; e < run.stages.size(); ++e) {
@@ -128,7 +128,7 @@ struct Compared {
   }
 };
 
-void judge(const Compared& c, const Precision& first_stage, Conclusion& conclusion) {
+void judge_progressive(const Compared& c, const Precision& first_stage, Conclusion& conclusion) {
   for (std::size_t m = 1; m < c.methods.size(); ++m) {
     if (c.float32(m)) continue;
     conclusion.add(exact_finding(fmt::format("{}, {}: cost over that of {}", c.setup.net, c.name(m),
@@ -143,13 +143,13 @@ void judge(const Compared& c, const Precision& first_stage, Conclusion& conclusi
   for (std::size_t m = 0; m < c.methods.size(); ++m) {
     if (c.methods[m].progressive()) {
       claims.add(fmt::format("{}: points gained by {} on {}, at least -{}", c.setup.net, c.name(m),
-                             c.name(0), kMargin),
-                 gain(c.top1, m), -kMargin,
+                             c.name(0), kProgressiveMargin),
+                 gain(c.top1, m), -kProgressiveMargin,
                  c.setup.published ? "progressive" : "progressive, all layers");
     } else if (c.methods[m].precisions.front() == first_stage) {
       claims.add(fmt::format("{}: points lost by {} to {}, at least {}", c.setup.net, c.name(m),
-                             c.name(0), kMargin),
-                 negated(gain(c.top1, m)), kMargin,
+                             c.name(0), kProgressiveMargin),
+                 negated(gain(c.top1, m)), kProgressiveMargin,
                  c.is(m, Method::Stages::tested) ? "tested" : "static");
     }
     if (c.is(m, Method::Stages::schedule)) {
@@ -202,7 +202,7 @@ Chart loss_chart(const std::string& net, const Compared& c) {
     ChartSeries series{c.name(m), {}, false};
     for (std::size_t e = 0; e < c.study.runs[m][0].losses.size(); ++e) {
       double mean = 0;
-      for (const Measured& run : c.study.runs[m])
+      for (const ProgressiveRun& run : c.study.runs[m])
         mean += run.losses[e] / static_cast<double>(c.study.seeds());
       series.points.push_back({.x = static_cast<double>(e), .y = mean});
     }
@@ -329,13 +329,13 @@ void add_setup(const ExperimentRun& run, const net::Dataset& data, const std::st
          .recipe = recipe_of(method, indicator, setup),
          .change = [epochs = method.epochs](TrainTrial& one) { one.options.epochs = epochs; },
          .counted = {{"counted", "bit operations"}}});
-  const auto study =
-      run_training_study<Measured>(run, data, plan, [&](const TrainTrial& trial, std::size_t m) {
-        return train(trial, data, methods[m], setup);
+  const auto study = run_training_study<ProgressiveRun>(
+      run, data, plan, [&](const TrainTrial& trial, std::size_t m) {
+        return train_progressive(trial, data, methods[m], setup);
       });
   say_diverged(study, plan.seeds, plan.prefix, conclusion);
   const Compared compared(setup, methods, study);
-  judge(compared, methods[methods.size() - 3].precisions.front(), conclusion);
+  judge_progressive(compared, methods[methods.size() - 3].precisions.front(), conclusion);
   for (std::size_t m = 0; m < methods.size(); ++m) {
     if (!methods[m].progressive()) continue;
     const stats::PairedInterval difference = gain(compared.top1, m);

@@ -22,7 +22,6 @@ namespace numemu::experiments::lognormal_gradients {
 
 namespace {
 
-constexpr double kPublishedMargin = 3;
 constexpr int kPublishedBits = 6;   // claimed to lose nothing
 constexpr double kLossHolds = 0.5;  // points of top-1
 

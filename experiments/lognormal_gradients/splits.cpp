@@ -151,7 +151,6 @@ namespace {
 /// Relative, of the idealised closed form: its rounding term is 0.4 % above that of numbers with a
 /// log-uniform mantissa at two mantissa bits, 1.7 % at one, 6.1 % at none.
 constexpr double kIdealHolds = 0.02;
-constexpr double kPublishedMargin = 3;
 
 /// A split under a law after scaling.
 struct Case {

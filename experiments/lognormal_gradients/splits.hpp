@@ -25,6 +25,9 @@ struct Split {
   std::string format() const;  ///< "e4m3+finite": bias 2^(exponent-1) - 1, every code a number
 };
 
+/// Of the published recipe: how many binades below 1 it puts the mean of log2 |g|.
+inline constexpr double kPublishedMargin = 3;
+
 /// Every split of `bits` (3 or more) with an exponent bit, by ascending exponent bits.
 std::vector<Split> splits_of(int bits);
 

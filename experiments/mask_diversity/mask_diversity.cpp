@@ -93,7 +93,7 @@ struct Census {
   double of_count() const { return entropy() / pattern->masks().log2; }
 };
 
-ResultTable table_of(const std::string& title, const std::vector<Census>& censuses) {
+ResultTable census_table(const std::string& title, const std::vector<Census>& censuses) {
   ResultTable table{title,
                     {"pattern", "pieces", "masks seen", "expected if equally likely", "exact count",
                      "entropy, bits", "log2 count", "ratio", "effective number", "bits per weight",
@@ -228,7 +228,7 @@ std::vector<Census> of_weights(const net::Graph& graph) {
   return censuses;
 }
 
-Chart chart_of(const std::vector<Census>& normal) {
+Chart census_chart(const std::vector<Census>& normal) {
   ChartSeries count{.name = "log2 of the exact count", .points = {}, .predicted = true};
   for (const Census& census : normal)
     count.points.push_back(
@@ -251,15 +251,15 @@ void add_censuses(const ExperimentRun& run, const std::vector<LabelledNet>& nets
                   Conclusion& conclusion) {
   const std::vector<Census> normal = of_normal(run);
   std::vector<Tested> tested = normal_findings(normal);
-  Chart chart = chart_of(normal);
-  conclusion.tables.push_back(
-      table_of("Masks of independent normal weights (4:8-T: entropy from that of kinds of masks, "
-               "see text; >=: from collisions, where most masks were seen once)",
-               normal));
+  Chart chart = census_chart(normal);
+  conclusion.tables.push_back(census_table(
+      "Masks of independent normal weights (4:8-T: entropy from that of kinds of masks, "
+      "see text; >=: from collisions, where most masks were seen once)",
+      normal));
   for (const LabelledNet& net : nets) {
     const std::vector<Census> weights = of_weights(*net.graph);
     conclusion.tables.push_back(
-        table_of(fmt::format("Masks of the trained weights of {}", net.label), weights));
+        census_table(fmt::format("Masks of the trained weights of {}", net.label), weights));
     chart.series.push_back(series_of("weights of " + net.label, weights));
     const std::vector<Tested> more = weight_findings(weights, net.label);
     tested.insert(tested.end(), more.begin(), more.end());

@@ -254,21 +254,21 @@ void add_propagation(const ExperimentRun& run, const net::Dataset& data, Conclus
 
 namespace {
 
-struct Rule {
+struct TrainedRule {
   const char *name, *mask;
   bool predicted;  ///< to be no worse than dense
 };
-constexpr Rule kRules[] = {{"greedy 1:2", "greedy(1:2)", false},
-                           {"greedy 2:4", "greedy(2:4)", false},
-                           {"random unbiased 1:2", "random-unbiased(1:2)", false},
-                           {"MVUE 1:2", "mvue(1:2)", true},
-                           {"MVUE 2:4", "mvue(2:4)", true},
-                           {"approximate MVUE 2:4", "mvue-approx(2:4)", true}};
+constexpr TrainedRule kTrainedRules[] = {{"greedy 1:2", "greedy(1:2)", false},
+                                         {"greedy 2:4", "greedy(2:4)", false},
+                                         {"random unbiased 1:2", "random-unbiased(1:2)", false},
+                                         {"MVUE 1:2", "mvue(1:2)", true},
+                                         {"MVUE 2:4", "mvue(2:4)", true},
+                                         {"approximate MVUE 2:4", "mvue-approx(2:4)", true}};
 /// What counts as no worse: points of top-1, or bits per character.
 constexpr double kMargin = 1, kMarginBits = 0.02;
 constexpr std::uint64_t kTuningSeeds = 1000;  // behind the run's, beyond all that are judged
 
-struct Method {
+struct TrainedMethod {
   std::string name;
   Pruning pruning;
   const char* claim = nullptr;  ///< that it is no worse than dense
@@ -282,12 +282,14 @@ std::string method_name(const char* rule, const char* where) {
 
 /// Every rule in the update alone, then in both; then sparse activations, sparse weights, and these
 /// with gradients.
-std::vector<Method> methods() {
-  std::vector<Method> all;
-  const auto claim_of = [](const Rule& rule) { return rule.predicted ? "training" : nullptr; };
-  for (const Rule& rule : kRules)
+std::vector<TrainedMethod> methods() {
+  std::vector<TrainedMethod> all;
+  const auto claim_of = [](const TrainedRule& rule) {
+    return rule.predicted ? "training" : nullptr;
+  };
+  for (const TrainedRule& rule : kTrainedRules)
     all.push_back({method_name(rule.name, kInUpdate), {"", rule.mask}, claim_of(rule)});
-  for (const Rule& rule : kRules)
+  for (const TrainedRule& rule : kTrainedRules)
     all.push_back({method_name(rule.name, kInBoth), {rule.mask, rule.mask}, claim_of(rule)});
   const char* const weight = "transposable(2:4,refresh=40)";
   all.push_back({"greedy 2:4 activations", {"", "", "", "greedy(2:4)"}, "activations"});
@@ -299,7 +301,7 @@ std::vector<Method> methods() {
 }
 
 TrainingPlan plan_of(const ExperimentRun& run, const net::Dataset& data,
-                     const std::vector<Method>& compared) {
+                     const std::vector<TrainedMethod>& compared) {
   const Settings& settings = run.settings;
   TrainingPlan plan;
   plan.trial = training_of(settings, settings.text("net"), {.least_batch = 4});
@@ -308,7 +310,7 @@ TrainingPlan plan_of(const ExperimentRun& run, const net::Dataset& data,
   plan.at_once = true;
   const std::string output = net::gemm_layer_names(initial_network(plan.trial, data)).back();
   plan.methods.push_back({"dense", Json::object()});
-  for (const Method& method : compared)
+  for (const TrainedMethod& method : compared)
     plan.methods.push_back({method.name, recipe_of(method.pruning, output)});
   plan.trial.tests = settings.integer("tests");
   return plan;
@@ -342,9 +344,9 @@ stats::PairedInterval loss_of(const Study<TrainOutcome>& study, std::size_t meth
 
 /// What MVUE spares of the loss of greedy pruning to the same pattern, in backward and update.
 std::vector<PairedGain> gains_on_greedy(const Study<TrainOutcome>& study,
-                                        const std::vector<Method>& compared) {
+                                        const std::vector<TrainedMethod>& compared) {
   const auto place = [&](const std::string& name) {
-    const auto found = std::ranges::find(compared, name, &Method::name);
+    const auto found = std::ranges::find(compared, name, &TrainedMethod::name);
     return static_cast<std::size_t>(found - compared.begin()) + 1;
   };
   std::vector<PairedGain> gains;
@@ -405,7 +407,7 @@ std::string difference_text(const stats::PairedInterval& loss, bool accuracy) {
 
 /// The least and the most that the methods with that ending lose. One seed cannot tell chance from
 /// a better method, so that it names none.
-std::string sentence_on(const std::string& where, const std::vector<Method>& compared,
+std::string sentence_on(const std::string& where, const std::vector<TrainedMethod>& compared,
                         const std::vector<stats::PairedInterval>& loss, bool accuracy) {
   std::vector<std::pair<double, std::size_t>> order;
   for (std::size_t m = 0; m < compared.size(); ++m) {
@@ -431,7 +433,7 @@ std::string sentence_on(const std::string& where, const std::vector<Method>& com
 }  // namespace
 
 void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
-  const std::vector<Method> compared = methods();
+  const std::vector<TrainedMethod> compared = methods();
   TrainingPlan plan = plan_of(run, data, compared);
   const std::vector<double> factors = run.settings.numbers("rate_factors");
   std::vector<std::uint64_t> others = seeds_of(run, "tuning_seeds");

@@ -87,7 +87,7 @@ struct Reached {
   }
 };
 
-struct Measured {
+struct PrunedRun {
   TrainOutcome outcome;
   Reached reached;
 
@@ -154,10 +154,10 @@ class ZeroCount {
   double zeros_ = 0, elements_ = 0, idle_macs_ = 0, macs_ = 0, idle_backward_ = 0, backward_ = 0;
 };
 
-Measured train(TrainTrial trial, const net::Dataset& data, const Method& method) {
+PrunedRun train(TrainTrial trial, const net::Dataset& data, const Method& method) {
   ZeroCount count(method, trial.seed);
   trial.before = [&](const net::Product& product, std::int64_t step) { count.see(product, step); };
-  Measured measured{run_train_trial(trial, data), {}};
+  PrunedRun measured{run_train_trial(trial, data), {}};
   measured.reached = count.reached();
   return measured;
 }
@@ -169,16 +169,16 @@ struct Compared {
   SeedFigures top1, zeros_of, fewer;  ///< per cent; shares; times fewer MACs of backpropagation
   std::vector<double> zeros, idle;    ///< mean shares
 
-  Compared(const std::string& name, const std::vector<Method>& all, const Study<Measured>& study)
+  Compared(const std::string& name, const std::vector<Method>& all, const Study<PrunedRun>& study)
       : net(name),
         methods(all),
-        top1(study.figures([](const Measured& m) { return m.outcome.top1(); })),
-        zeros_of(study.figures([](const Measured& m) { return m.reached.zeros; })),
-        fewer(study.figures([](const Measured& m) { return m.reached.times_fewer(); })) {
+        top1(study.figures([](const PrunedRun& m) { return m.outcome.top1(); })),
+        zeros_of(study.figures([](const PrunedRun& m) { return m.reached.zeros; })),
+        fewer(study.figures([](const PrunedRun& m) { return m.reached.times_fewer(); })) {
     for (std::size_t m = 0; m < methods.size(); ++m) {
       zeros.push_back(stats::paired_interval(zeros_of[m]).mean);
       idle.push_back(0);
-      for (const Measured& run : study.runs[m])
+      for (const PrunedRun& run : study.runs[m])
         idle[m] += run.reached.idle_macs / static_cast<double>(study.seeds());
     }
   }
@@ -195,7 +195,7 @@ struct Compared {
 
 /// Without bias little is lost (specs/sparsity.md (e)); with bias more is; sharing zeros between
 /// layers may gain on equal p; plans reach the zeros that they were made for.
-void judge(const Compared& c, double planned, Conclusion& conclusion) {
+void judge_accuracy(const Compared& c, double planned, Conclusion& conclusion) {
   constexpr double kSmallLoss = 0.5;  // points
   PairedClaims claims;
   const auto gains = [&](std::size_t m, std::size_t on, const char* claim) {
@@ -276,7 +276,7 @@ Chart chart_of(const std::string& data, const Compared& c) {
   return chart;
 }
 
-void describe(const Compared& c, Conclusion& conclusion) {
+void describe_accuracy(const Compared& c, Conclusion& conclusion) {
   for (const char* const series : {kStochastic, kHard}) {
     const std::vector<std::size_t> all = c.of(series);
     if (all.empty()) continue;
@@ -321,11 +321,11 @@ void add_accuracy(const ExperimentRun& run, const std::string& net, const net::D
   for (const Method& method : methods)
     plan.methods.push_back(
         {.name = method.name, .recipe = recipe_of(method), .counted = {{"counted", "zeros"}}});
-  const auto study = run_training_study<Measured>(
+  const auto study = run_training_study<PrunedRun>(
       run, data, plan,
       [&](const TrainTrial& trial, std::size_t m) { return train(trial, data, methods[m]); });
   const Compared c(net, methods, study);
-  judge(c, planned_zeros(run, layers), conclusion);
+  judge_accuracy(c, planned_zeros(run, layers), conclusion);
   const auto percent = [](const std::vector<double>& shares) {
     return [&shares](std::size_t m) { return fmt::format("{:.1f}", 100 * shares[m]); };
   };
@@ -344,7 +344,7 @@ void add_accuracy(const ExperimentRun& run, const std::string& net, const net::D
         [&](std::size_t m) { return interval_text(gain(c.top1, m), kOneSeed); }}}));
   conclusion.tables.push_back(plan_table(net, methods, layers));
   conclusion.charts.push_back(chart_of(plan.data, c));
-  describe(c, conclusion);
+  describe_accuracy(c, conclusion);
 }
 
 }  // namespace
