@@ -42,10 +42,12 @@ Below normal_below(double t) {
 }
 
 // The share of a lognormal law's E[g^2] that its cut leaves.
-double counted(const MagnitudeLaw& law) { return normal::probability(law.cut - 2 * law.spread); }
+double counted_power(const MagnitudeLaw& law) {
+  return normal::probability(law.cut - 2 * law.spread);
+}
 
 Below lognormal_below(double ln_t, const MagnitudeLaw& law) {
-  const double s = law.spread, v = s * s, all = counted(law);
+  const double s = law.spread, v = s * s, all = counted_power(law);
   const double first = normal::probability(standardised(ln_t - v, s));
   return {normal::probability(standardised(ln_t, s)), bounded_exp(v / 2 - ln_t) * first,
           bounded_exp(ln_t - 1.5 * v) * first / all,
@@ -109,8 +111,9 @@ PruningEffect effect(Pruning pruning, const MagnitudeLaw& law, double threshold)
 double second_moment(const MagnitudeLaw& law) {
   const FloatGuard guard;
   if (!law.usable()) return 0;
-  const double of_unit =
-      law.law == ThresholdLaw::normal ? 1 : bounded_exp(2 * law.spread * law.spread) * counted(law);
+  const double of_unit = law.law == ThresholdLaw::normal
+                             ? 1
+                             : bounded_exp(2 * law.spread * law.spread) * counted_power(law);
   return law.nonzero * law.scale * law.scale * of_unit;
 }
 
