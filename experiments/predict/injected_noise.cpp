@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 
 #include "emu/net/gemm_layers.hpp"
@@ -574,6 +575,19 @@ void InjectedNoise::add_unit_errors(const net::Product& p, const std::vector<Res
   const std::int64_t near = std::min(kNearResults, most);
   const Places places(errors);
   const double least = errors.front().result, largest = errors.back().result;
+  const std::int64_t columns = p.d_stack.inner * p.n;
+  const Atoms atoms(p.d, p.d_stack.outer * p.m, columns);
+  // The same in all calls of a draw.
+  const RandomSource draws_of_atoms = {
+      .seed = roles_.seed(),
+      .stream = Stream::probe,
+      .tensor = tensor_word(fmt::format("{}/{}/atoms", p.layer, probe_)),
+      .draw = 0};
+  const auto of_atom = [&](std::int64_t column, float result) {
+    const auto place =
+        static_cast<std::uint64_t>(column) << 32 | std::bit_cast<std::uint32_t>(result);
+    return static_cast<std::int64_t>(draws_of_atoms.bits(place, 16)) * near >> 16;
+  };
   std::vector<float> phases(static_cast<std::size_t>(std::min(size, kElementsAtOnce)));
   const RandomSource draws = {.seed = roles_.seed(),
                               .stream = Stream::probe,
@@ -588,7 +602,11 @@ void InjectedNoise::add_unit_errors(const net::Product& p, const std::vector<Res
       const double y = results[i];
       const std::int64_t place = places.of(y);
       const std::int64_t begin = std::clamp<std::int64_t>(place - near / 2, 0, most - near);
-      const auto drawn = static_cast<std::int64_t>((phases[i] + 0.5f) * static_cast<float>(near));
+      auto drawn = static_cast<std::int64_t>((phases[i] + 0.5f) * static_cast<float>(near));
+      // Sums that are one number have one error, in every pixel and sample.
+      if (const std::int64_t column = (first + i) % columns;
+          !atoms.none() && atoms.has(column, results[i]))
+        drawn = of_atom(column, results[i]);
       double error = errors[begin + std::min(drawn, near - 1)].error;
       if (y < least || y > largest) {
         // Beyond the sample, errors grow with the results, as steps of registers do.

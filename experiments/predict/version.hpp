@@ -13,7 +13,8 @@ namespace numemu::experiments {
 /// elements; verdicts fail beyond 1 dB.
 /// 10: accuracy on samples drawn by their margins; intervals by the spread of draws, whose samples
 /// share phases.
-inline constexpr int kPredictionVersion = 10;
+/// 11: sums that are one number in many places have one error of the unit.
+inline constexpr int kPredictionVersion = 11;
 
 /// Whether figures of that version leave out what units add.
 inline constexpr bool ignores_units(int version) { return version < 7; }

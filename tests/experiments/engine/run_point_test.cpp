@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "emu/net/ops/fixed_quantizer.hpp"
+#include "experiments/predict/version.hpp"
 #include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
@@ -142,7 +143,7 @@ TEST_CASE("a row says what its prediction leaves out, and float32 has no verdict
   },
       "gemms": {"fprop": {"unit": "neutral.mac.hfp16_e6m9.rne"}})j");
   CHECK_FALSE(unit["predicted"].contains("ignores"));
-  CHECK(unit["predicted"]["version"] == 10);
+  CHECK(unit["predicted"]["version"] == kPredictionVersion);
   CHECK(unit["notes"].size() == 2);  // lines of 64 and 128 elements; of 256 cost under 1 % more
 }
 

@@ -106,6 +106,45 @@ TEST_CASE("injected noise: its power is that of rounding, whatever the granulari
   }
 }
 
+TEST_CASE("injected noise: sums that are one number have one error of the unit", "[fast]") {
+  constexpr std::int64_t kSamples = 128, kWidth = 16;
+  net::Graph graph;
+  graph.inputs = {{"input", {kWidth}}};
+  graph.add("fc", std::make_unique<net::Linear>(kWidth, kWidth));
+  net::Tensor& weight = graph.parameters().front()->value;
+  for (std::int64_t i = 0; i < weight.size(); ++i)
+    weight.data[i] = static_cast<float>(std::sin(2.3 * static_cast<double>(i)));
+  const auto background = [](std::int64_t sample) { return sample % 4 != 0; };
+  net::Tensor x({kSamples, kWidth});
+  for (std::int64_t i = 0; i < x.size(); ++i)
+    x.data[i] =
+        background(i / kWidth) ? 0.7f : static_cast<float>(std::sin(1.7 * static_cast<double>(i)));
+  const policies::FloatReference reference = policies::float_reference(graph, std::move(x));
+  const policies::Recipe recipe = policies::Recipe::parse_text(
+      R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int8"}},
+          "gemms": {"fprop": {"unit": "neutral.mac.e8m3.rne"}}})",
+      "recipe");
+  const policies::BoundRecipe bound(recipe, graph);
+  const InjectedRoles roles(bound, reference);
+  const UnitErrors units(bound);
+  InjectedNoise with(roles, 0, &units), without(roles, 0);
+  const net::Tensor y = net::forward(graph, reference.batch, with),
+                    exact = net::forward(graph, reference.batch, without);
+  std::int64_t noisy = 0, varied = 0;
+  for (std::int64_t column = 0; column < kWidth; ++column) {
+    const auto error = [&](std::int64_t sample) {
+      return y.data[sample * kWidth + column] - exact.data[sample * kWidth + column];
+    };
+    noisy += error(1) != 0;
+    for (std::int64_t sample = 0; sample < kSamples; ++sample) {
+      if (background(sample)) CHECK(error(sample) == error(1));
+      varied += !background(sample) && error(sample) != error(0);
+    }
+  }
+  CHECK(noisy > 0);
+  CHECK(varied > 0);
+}
+
 TEST_CASE("injected noise: a weight keeps the sum of its errors times the sizes of inputs",
           "[fast]") {
   // Equal inputs: an output differs by the sum of its weights' errors, which is that of rounding.
