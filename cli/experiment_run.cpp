@@ -101,7 +101,7 @@ void print(const experiments::ExperimentFile& file, bool tables) {
     claims.push_back(cells_of(claim.worst));
     auto& cells = claims.back();
     cells.insert(cells.begin(),
-                 {claim.verdict ? to_string(*claim.verdict) : "not tested",
+                 {verdict_text(file, claim),
                   fmt::format("{}, {}, {}", claim.holds, claim.undecided, claim.fails)});
     if (!published.empty())
       cells.push_back(published[claims.size() - 1].empty() ? "-" : published[claims.size() - 1]);

@@ -26,22 +26,13 @@ TAG = re.compile(r" \(((published|derived here|a contrast|an open question)[^()]
 
 
 def papers(systems):
-    """Of docs/systems.md: (run, worst finding) to the paper's words, and the rows without a run."""
-    words, untested, system, said = {}, [], "", ""
-    for line in systems.read_text().splitlines():
-        if line.startswith("## "):
-            system = line[3:]
-        cells = re.split(r"(?<!\\) ?\| ?", line)[1:-1]
-        if len(cells) != 6 or cells[0] in ("published claim", "---"):
-            continue
-        said = said if cells[0] == "the same" else cells[0]
-        run = re.match(r"\[([^\]]+)\]\(", cells[1])
-        if run:
-            same = re.search(r"; the same in ([^;]+); ", cells[1])
-            for name in [run[1]] + (same[1].split(", ") if same else []):
-                words.setdefault(name, []).append((cells[1], said))
-        else:
-            untested.append(f"| {system} | {said} | {cells[1]} |")
+    """Of docs/systems.md: run to its cells and the paper's words, and the rows without a run."""
+    words, untested = {}, []
+    for system, said, runs, cell, _ in verdicts.published(systems):
+        for name in runs:
+            words.setdefault(name, []).append((cell, said))
+        if not runs:
+            untested.append(f"| {system} | {said} | {cell} |")
     return words, untested
 
 

@@ -3,7 +3,8 @@
 
 usage: verdicts.py [--check] [ROOT]     --check: names the pages whose tables differ, exit 1
 A page says where they go: <!-- answer of FOLDER --> ... <!-- end of answer --> below its title, and
-<!-- verdicts of FOLDER --> ... <!-- end of verdicts -->, FOLDER one of data/results.
+<!-- verdicts of FOLDER --> ... <!-- end of verdicts -->, FOLDER one of data/results. Which published claims a run tests, and
+which of them the paper tests on another set-up, is read from docs/systems.md (write that first).
 """
 import json
 import pathlib
@@ -36,26 +37,56 @@ def recorded(results):
     return {folder: (command, result) for folder, command, result in rows}
 
 
+def published(systems):
+    """Rows of docs/systems.md: system, the paper's words, names of the runs (none: not tested), the run's cell, the verdict."""
+    system, said = "", ""
+    for line in systems.read_text().splitlines():
+        if line.startswith("## "):
+            system = line[3:]
+        cells = re.split(r"(?<!\\) ?\| ?", line)[1:-1]
+        if len(cells) != 6 or cells[0] in ("published claim", "---"):
+            continue
+        said = said if cells[0] == "the same" else cells[0]
+        run = re.match(r"\[([^\]]+)\]\(", cells[1])
+        same = re.search(r"; the same in ([^;]+); ", cells[1])
+        yield system, said, ([run[1]] if run else []) + (same[1].split(", ") if same else []), cells[1], cells[5]
+
+
+def counted(tests, conclusion):
+    """"2 of 3 hold" in words: of claims that any set-up tests, and of those that the paper tests on another."""
+    anywhere = [verdict for _, said, _, _, verdict in tests if "; there: " not in said]
+    elsewhere = [verdict for _, said, _, _, verdict in tests if "; there: " in said]
+    untested = sum("(published" in claim["claim"] and claim["verdict"] is None for claim in conclusion["claims"])
+
+    def words(verdicts):
+        kinds = (("holds", "hold"), ("undecided", "undecided"), ("fails", "fail"))
+        counts = [(sum(verdict.startswith(one) for verdict in verdicts), one, many) for one, many in kinds]
+        return ", ".join(f"{n} {one if n == 1 else many}" for n, one, many in counts if n)
+
+    parts = [f"of {len(anywhere)} published claim{'s' * (len(anywhere) != 1)} {words(anywhere)}"] if anywhere else []
+    if elsewhere:
+        of = f"of {len(elsewhere)}" + ("" if parts else f" published claim{'s' * (len(elsewhere) != 1)}")
+        parts.append(f"{of} whose papers test larger networks, longer trainings or other machines {words(elsewhere)} in this set-up")
+    parts += [f"{untested} {'is' if untested == 1 else 'are'} not tested"] if untested else []
+    return "; ".join(parts) or "no published claim"
+
+
 def answer(results, folder):
     """One sentence: published claims that hold, networks, data, seeds and steps, and what was found."""
     conclusion = json.loads((results / folder / "experiment.json").read_text())
     settings = conclusion["settings"]
-    claims = [claim for claim in conclusion["claims"] if "(published" in claim["claim"]]
-    verdicts = [claim["verdict"] or "is not tested" for claim in claims]
-    words = [f"{verdicts.count(verdict)} {verdict if verdicts.count(verdict) == 1 else many}"
-             for verdict, many in (("holds", "hold"), ("undecided", "undecided"), ("fails", "fail"),
-                                   ("is not tested", "are not tested")) if verdict in verdicts]
-    counted = f"of {len(claims)} published claim{'s' if len(claims) != 1 else ''} {', '.join(words)}" if claims else "no published claim"
+    tests = [row for row in published(results.parents[1] / "docs" / "systems.md") if folder in row[2]]
     trained = [f"{settings[net]} on {settings[data]}" for net, data in
-           (("net", "data"), ("nets", "data"), ("tuned_nets", "tuned_data"), ("text_net", "text_data"))
+           (("net", "data"), ("nets", "data"), ("tuned_nets", "tuned_data"), ("text_net", "text_data"), ("text_nets", "text_data"))
            if settings.get(net, "-") != "-" and data in settings]
     run = list(dict.fromkeys(trained))  # a network of two settings once
     run += [f"seeds: {settings['seeds']}"] if "seeds" in settings else []
     prefix = "tuned_" if settings.get("nets") == "-" and settings.get("tuned_nets", "-") != "-" else ""  # files alone are trained
-    counts = [int(settings[prefix + key]) if settings.get(prefix + key, "").isdigit() else 0 for key in ("train_samples", "batch", "epochs")]
-    if all(counts):
-        run.append(f"steps: {-(-counts[0] // counts[1]) * counts[2]}")
-    return f"**Answer** (`{folder}`: {'; '.join(run + [counted])}): {recorded(results)[folder][1]}.\n"
+    for name, prefix in [("steps", prefix)] + ([("steps on text", "text_")] if settings.get("text_nets", "-") != "-" else []):
+        counts = [int(settings[prefix + key]) if settings.get(prefix + key, "").isdigit() else 0 for key in ("train_samples", "batch", "epochs")]
+        if all(counts):
+            run.append(f"{name}: {-(-counts[0] // counts[1]) * counts[2]}")
+    return f"**Answer** (`{folder}`: {'; '.join(run + [counted(tests, conclusion)])}): {recorded(results)[folder][1]}.\n"
 
 
 def figures(claim):

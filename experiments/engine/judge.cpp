@@ -147,10 +147,15 @@ std::vector<Finding> Judged::findings() const {
 
 void judge_signs(std::span<Finding> findings, const std::vector<double>& above,
                  const std::vector<double>& below) {
-  const std::vector<bool> holds = stats::holm(above), fails = stats::holm(below);
+  const auto of_both_sides = [](std::vector<double> tails) {
+    for (double& p : tails) p = std::min(1.0, 2 * p);
+    return tails;
+  };
+  const std::vector<bool> holds = stats::holm(of_both_sides(above)),
+                          fails = stats::holm(of_both_sides(below));
   for (std::size_t i = 0; i < findings.size(); ++i) {
     findings[i].verdict = decide(holds[i], fails[i]);
-    say_corrected(findings[i], std::min(above[i], below[i]));
+    say_corrected(findings[i], 2 * std::min(above[i], below[i]));
     findings[i].margin = margin_in(findings[i].measured, at_least(0));
   }
 }

@@ -122,9 +122,10 @@ class Judged {
   std::vector<double> tolerances_, p_values_;
 };
 
-/// Judges claims that something is above 0, of one-sided p-values: `above` that it is not above 0,
-/// `below` that it is not below. A claim holds where Holm's procedure over `above` rejects, fails
-/// where that over `below` does, else it is undecided.
+/// Judges claims that something is above 0, of one-sided p-values, twice which count as the
+/// interval beside them has two sides: `above` that it is not above 0, `below` that it is not
+/// below. A claim holds where Holm's procedure over `above` rejects, fails where that over `below`
+/// does.
 void judge_signs(std::span<Finding>, const std::vector<double>& above,
                  const std::vector<double>& below);
 

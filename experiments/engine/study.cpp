@@ -341,15 +341,6 @@ double error_of(const stats::PairedInterval& d) {
   return (d.high - d.low) / 2 / stats::student_quantile(degrees_of(d), kLevel / 2);
 }
 
-/// Where a one-sided test decides and the interval, which is two-sided, has 0 inside: the bound of
-/// the one-sided interval at 95 %, which has not.
-std::string bound_text(Verdict verdict, const stats::PairedInterval& d) {
-  if (verdict == Verdict::undecided || d.low > 0 || d.high < 0) return "";
-  const double half = stats::student_quantile(degrees_of(d), kLevel) * error_of(d);
-  return verdict == Verdict::holds ? fmt::format("; one-sided: above {:.3g}", d.mean - half)
-                                   : fmt::format("; one-sided: below {:.3g}", d.mean + half);
-}
-
 }  // namespace
 
 std::string ends_text(double low, double high, int digits, bool sign) {
@@ -451,8 +442,7 @@ std::vector<Finding> judge_gains(const std::vector<PairedGain>& gains) {
   }
   judge_signs(findings, above, below);
   for (std::size_t i = 0; i < gains.size(); ++i) {
-    findings[i].what += diverged_text(gains[i].difference) + " (claimed above 0" +
-                        bound_text(findings[i].verdict, gains[i].difference) + ")";
+    findings[i].what += diverged_text(gains[i].difference) + " (claimed above 0)";
     decide_diverged(findings[i], gains[i].difference.left_out > 0);
   }
   return findings;

@@ -366,9 +366,8 @@ struct PairedGain {
 };
 
 /// One finding each, with " (claimed above 0)" behind `what`: judge_signs() of tails() at 0, with
-/// Holm's procedure over all. One seed gives no verdict. The interval is two-sided; where it has 0
-/// inside and the claim is decided, `what` ends with the one-sided bound at 95 % that excludes 0.
-/// Runs that diverged as in PairedClaims.
+/// Holm's procedure over all. One seed gives no verdict, nor does an interval with 0 inside. Runs
+/// that diverged as in PairedClaims.
 std::vector<Finding> judge_gains(const std::vector<PairedGain>&);
 
 }  // namespace numemu::experiments

@@ -16,13 +16,12 @@
 namespace numemu::experiments::optimizer_state {
 
 struct Method {
-  enum class Expected : std::uint8_t { nothing, harmless, harmful };
   std::string name;
-  Json recipe;                        ///< roles.state and update alone
-  Expected top1 = Expected::nothing;  ///< beside float32
-  std::string second = {};            ///< block format of the second moment; "": no block format
-  bool stochastic = false;            ///< its rounding, or that of the masters
-  bool masters = false;               ///< bfloat16
+  Json recipe;              ///< roles.state and update alone
+  const char* claim = "";   ///< key of the claim about its top-1 beside float32; "": none
+  std::string second = {};  ///< block format of the second moment; "": no block format
+  bool stochastic = false;  ///< its rounding, or that of the masters
+  bool masters = false;     ///< bfloat16
 };
 
 /// float32 first. Blocks have `block` elements.

@@ -57,12 +57,13 @@ VerdictCounts counts_of(const auto& all) {
   return counts;
 }
 
-/// `published`: a cell with the paper's figure, or "" where no claim has one.
-std::string claim_row(const ClaimRow& claim, const std::string& published) {
+/// `published`: a cell with the paper's figure, or "" where no claim has one; `verdict`: its words.
+std::string claim_row(const ClaimRow& claim, const std::string& published,
+                      const std::string& verdict) {
   const std::string text = html_text(claim.claim);
   if (!claim.worst) {
-    return "<tr><td>" + text + "</td>" + published + number_cells({}) +
-           "<td class=\"verdict\">not tested</td></tr>";
+    return "<tr><td>" + text + "</td>" + published + number_cells({}) + "<td class=\"verdict\">" +
+           verdict + "</td></tr>";
   }
   const VerdictCounts counts = claim.counts();
   const std::size_t total = counts.compared();
@@ -70,9 +71,8 @@ std::string claim_row(const ClaimRow& claim, const std::string& published) {
                      total > 1 ? fmt::format("The worst of {}: ", total) : "",
                      html_text(claim.worst->what)) +
          published + number_cells(*claim.worst) +
-         html_verdict_cell(claim.judged(),
-                           fmt::format("{}<small>{}</small>", to_string(claim.judged()),
-                                       total > 1 ? verdict_words(counts) : "")) +
+         html_verdict_cell(claim.judged(), fmt::format("{}<small>{}</small>", verdict,
+                                                       total > 1 ? verdict_words(counts) : "")) +
          "</tr>";
 }
 
@@ -89,7 +89,7 @@ std::string claims_part(const ExperimentFile& file) {
       cell = published[i].empty()
                  ? fmt::format("<td class=\"published none\">{}</td>", kNone)
                  : fmt::format("<td class=\"published\">{}</td>", html_text(published[i]));
-    rows += claim_row(claims[i], cell);
+    rows += claim_row(claims[i], cell, verdict_text(file, claims[i]));
   }
   std::vector<std::string> header = {"Claimed", ">Predicted ± tolerance",
                                      ">Measured ± half of 95 %", ">95 %", "Verdict"};
@@ -259,9 +259,10 @@ std::string experiment_section(const Json* json, const ExperimentFigures& figure
                   html_text(heading(experiment)));
   if (const std::string answer = answer_of(experiment); !answer.empty())
     out += "<p class=\"answer\">" + html_text(answer) + "</p>";
+  out += figures.first;
   if (!experiment.source.empty())
     out += "<p class=\"source\">" + html_text(experiment.source) + "</p>";
-  out += figures.first + claims;
+  out += claims;
   // Without claims the sentences are the conclusion.
   if (claims.empty()) out += sentences;
   out += figures.others;

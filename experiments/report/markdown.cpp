@@ -71,7 +71,7 @@ std::string experiment_part(const ExperimentFile& experiment) {
         figure(finding.predicted, finding.tolerance),
         figure(finding.measured, finding.half_width()),
         ends(finding.ci95),
-        claim.verdict ? to_string(*claim.verdict) : "not tested",
+        verdict_text(experiment, claim),
         fmt::format("{} hold, {} undecided, {} fail", claim.holds, claim.undecided, claim.fails)};
     if (!published.empty()) cells.insert(cells.begin() + 1, published[i]);
     out += table_line(cells);

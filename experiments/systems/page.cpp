@@ -102,8 +102,18 @@ std::string of_several(const ClaimRow& claim, const char* format) {
 
 constexpr const char* kNoRun = "none of these runs tests it";
 
+/// "abstract; there: ResNet-50 on ImageNet"
+std::string place_of(const PublishedClaim& published) {
+  return fmt::format("{}{}{}", published.place,
+                     published.setup.empty() ? "" : "; there: ", published.setup);
+}
+
+std::string verdict_of(const TestedIn& test, const PublishedClaim& published) {
+  return verdict_text(test.claim->judged(), !published.setup.empty());
+}
+
 std::string markdown_rows(const PublishedClaim& published, const std::vector<ConcludedRun>& runs) {
-  std::string text = fmt::format("{} ({})", published.text, published.place);
+  std::string text = fmt::format("{} ({})", published.text, place_of(published));
   const auto row = [&text](const std::string& run, const FindingRow& found,
                            const std::string& verdict) {
     const std::string out = fmt::format("| {} | {} | {} | {} | {} | {} |\n", markdown_cell(text),
@@ -118,19 +128,17 @@ std::string markdown_rows(const PublishedClaim& published, const std::vector<Con
   std::string out;
   for (const TestedIn& test : tests_of(published, runs)) {
     const std::string words = run_words(test.run->file);
-    out +=
-        row(fmt::format("[{}]({}){}{}{}; {}", markdown_cell(test.run->name), test.run->link,
-                        words.empty() ? "" : ": ", markdown_cell(words),
-                        markdown_cell(also_in(test)), markdown_cell(test.claim->worst->what)),
-            *test.claim->worst,
-            fmt::format("{}{}", to_string(test.claim->judged()), of_several(*test.claim, " ({})")));
+    out += row(fmt::format("[{}]({}){}{}{}; {}", markdown_cell(test.run->name), test.run->link,
+                           words.empty() ? "" : ": ", markdown_cell(words),
+                           markdown_cell(also_in(test)), markdown_cell(test.claim->worst->what)),
+               *test.claim->worst, verdict_of(test, published) + of_several(*test.claim, " ({})"));
   }
   return out.empty() ? row(kNoRun, FindingRow(), "-") : out;
 }
 
 std::string html_rows(const PublishedClaim& published, const std::vector<ConcludedRun>& runs) {
   const std::string claim = fmt::format("{} <span class=\"place\">({})</span>",
-                                        html_text(published.text), html_text(published.place));
+                                        html_text(published.text), html_text(place_of(published)));
   std::string first = claim;
   const auto row = [&first](const std::string& more, const FindingRow& found, Verdict verdict,
                             const std::string& shown) {
@@ -154,8 +162,7 @@ std::string html_rows(const PublishedClaim& published, const std::vector<Conclud
                            html_text(test.run->name), words.empty() ? "" : ": ", html_text(words),
                            html_text(also_in(test)), html_text(test.claim->worst->what)),
                *test.claim->worst, test.claim->judged(),
-               std::string(to_string(test.claim->judged())) +
-                   of_several(*test.claim, "<small>{}</small>"));
+               verdict_of(test, published) + of_several(*test.claim, "<small>{}</small>"));
   }
   return out.empty() ? row(kNoRun, {}, Verdict::none, kNone) : out;
 }
@@ -202,8 +209,9 @@ std::string marks_of(const System& system, const std::vector<ConcludedRun>& runs
       for (const Mark& mark : kMarks) {
         if (test.claim->judged() == mark.verdict)
           out += fmt::format("<span class=\"verdict {}\" title=\"{}: {} ({})\">{}</span>",
-                             to_string(mark.verdict), html_text(claim.text), mark.words,
-                             html_text(test.run->name), mark.sign);
+                             to_string(mark.verdict), html_text(claim.text),
+                             verdict_of(test, claim), html_text(test.run->name),
+                             claim.setup.empty() ? mark.sign : fmt::format("({})", mark.sign));
       }
     }
   }
@@ -222,7 +230,8 @@ std::string overview(const std::vector<ConcludedRun>& runs) {
     key += fmt::format("<span class=\"verdict {}\">{}</span> {}, ", to_string(mark.verdict),
                        mark.sign, mark.words);
   return fmt::format(
-      "<p class=\"facts\">A mark is a published claim in one run: {}{} not tested here.</p>\n"
+      "<p class=\"facts\">A mark is a published claim in one run: {}( ) the paper tests it on "
+      "larger networks, longer trainings or other machines, {} not tested here.</p>\n"
       "<ol class=\"overview\">\n{}</ol>\n",
       key, kNoTest, out);
 }
@@ -239,19 +248,25 @@ SystemsTally tally(const std::vector<ConcludedRun>& runs) {
       }
       const std::vector<TestedIn> tests = tests_of(claim, runs);
       out.without += tests.empty();
-      for (const TestedIn& test : tests) out.tests.add(test.claim->judged());
+      for (const TestedIn& test : tests)
+        (claim.setup.empty() ? out.tests : out.elsewhere).add(test.claim->judged());
     }
   }
   return out;
 }
 
 std::string answer(const SystemsTally& tally) {
-  const std::string tests = tally.tests.compared() == 0
-                                ? "no published claim was tested"
-                                : fmt::format("of {} tests of published claims {}",
-                                              tally.tests.compared(), verdict_words(tally.tests));
-  std::string out = fmt::format("{} systems: {}; {} claims are not tested here",
-                                published_systems().size(), tests, tally.not_tested);
+  std::string out = fmt::format("{} systems.", published_systems().size());
+  const auto say = [&out](const VerdictCounts& tests, const std::string& of) {
+    if (tests.compared() > 0)
+      out += fmt::format(" Of {} test{} of published claims that {} {}.", tests.compared(),
+                         tests.compared() == 1 ? "" : "s", of, verdict_words(tests));
+  };
+  say(tally.tests, "any set-up can test");
+  say(tally.elsewhere, fmt::format("papers test on {}, here", kElsewhere));
+  if (tally.tests.compared() + tally.elsewhere.compared() == 0)
+    out += " No published claim was tested.";
+  out += fmt::format(" {} claims are not tested here", tally.not_tested);
   if (tally.without > 0) out += fmt::format(", {} by none of these runs", tally.without);
   return out + ".";
 }
@@ -260,9 +275,10 @@ std::string systems_markdown(const std::vector<ConcludedRun>& runs) {
   std::string out = "# Published systems\n\n" + answer(tally(runs)) + "\n\n";
   out +=
       "A test is a published claim in one run; runs that share a measurement are one test. Numbers "
-      "are those of the worst finding of the claim in the run; intervals are 95 %. Most runs train "
-      "small networks for a few hundred steps on two cores: where one fails, the claim fails here, "
-      "not in the setting of its paper. A verdict of several findings is that of the worst.\n";
+      "are those of the worst finding of the claim in the run; intervals are 95 %. A verdict of "
+      "several findings is that of the worst. *There* is what the paper tests the claim on, which "
+      "no run here has: most train small networks for a few hundred steps on two cores. Such a "
+      "verdict is one on the set-up of the run, neither on the paper's nor for it.\n";
   for (const System& system : published_systems()) {
     out += fmt::format("\n## {}\n{}: `{}`\n\n", markdown_cell(system.name),
                        markdown_cell(system.paper), commands_of(system));
@@ -338,7 +354,7 @@ ResultTable systems_table(const std::vector<ConcludedRun>& runs) {
         out.rows.push_back({std::string(system.name), std::string(claim.text), test.run->name,
                             figure_text(worst.predicted, worst.tolerance),
                             figure_text(worst.measured, worst.half_width()),
-                            to_string(test.claim->judged())});
+                            verdict_of(test, claim)});
       }
     }
   }

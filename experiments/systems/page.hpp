@@ -17,13 +17,14 @@ struct ConcludedRun {
 
 /// How runs judged the published claims that they test, and the claims that no experiment tests.
 struct SystemsTally {
-  VerdictCounts tests = {};    ///< a claim in a run
-  std::size_t without = 0;     ///< claims that an experiment tests, but none of the runs
-  std::size_t not_tested = 0;  ///< claims that need what is not here
+  VerdictCounts tests = {};      ///< a claim in a run, of claims that any set-up tests
+  VerdictCounts elsewhere = {};  ///< of claims that the paper tests on another set-up
+  std::size_t without = 0;       ///< claims that an experiment tests, but none of the runs
+  std::size_t not_tested = 0;    ///< claims that need what is not here
 };
 SystemsTally tally(const std::vector<ConcludedRun>&);
 
-/// "30 systems: of 105 tests of published claims 50 hold, ...". Plain text.
+/// "33 systems. Of 60 tests of published claims that any set-up can test 50 hold, ...". Plain text.
 std::string answer(const SystemsTally&);
 
 /// Every claim of every system with its runs, in the order of `runs`.

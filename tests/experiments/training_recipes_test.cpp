@@ -1,5 +1,7 @@
 // Training recipes: spikes, the closed form of an operand's noise and of weight gradients, and the
 // experiment from settings to conclusion.
+#include "experiments/training_recipes/training_recipes.hpp"
+
 #include <cmath>
 #include <fstream>
 #include <numeric>
@@ -9,7 +11,6 @@
 #include "emu/net/train/optimizer.hpp"
 #include "emu/net/train/step.hpp"
 #include "experiments/engine/recipe_files.hpp"
-#include "experiments/training_recipes/training_recipes.hpp"
 #include "formats/error.hpp"
 #include "formats/random.hpp"
 #include "formats/storage/json_reader.hpp"
@@ -253,12 +254,16 @@ TEST_CASE("training recipes: from settings to the figure", "[fast]") {
   CHECK(conclusion.charts[0].series[0].points.size() == 2);
   CHECK(std::isfinite(conclusion.charts[0].series[1].points[1].low));
   CHECK(conclusion.charts[1].series.size() == 1);
-  int noise = 0;
+  int noise = 0, published = 0, others = 0;
   for (const Finding& finding : conclusion.findings) {
     CHECK(std::isfinite(finding.measured));
     noise += finding.claim == "noise";
+    published += finding.claim == "loss" || finding.claim == "stable";
+    others += finding.claim == "loss, others" || finding.claim == "stable, others";
   }
   CHECK(noise == 1);
+  CHECK(published == 0);  // a recipe of one's own is no publication's
+  CHECK(others == 2);
   CHECK_THAT(message_of([&] {
                add_recipes(testing::smoke_run("training-recipes", folder, {"recipes=none"}),
                            testing::small_dataset(), conclusion);

@@ -154,18 +154,20 @@ TEST_CASE("judge: claims of a sign and of a side", "[fast]") {
     return verdicts;
   };
   const std::vector<double> above = {0.001, 0.999, 0.4, 0.02}, below = {0.999, 0.001, 0.6, 0.98};
-  // 0.001 passes 0.0125; 0.02 is above 0.05 / 3.
+  // Of both sides: 0.002 passes 0.0125; 0.04 is above 0.05 / 3.
   std::vector<Finding> findings(4);
   judge_signs(findings, above, below);
   CHECK(verdicts_of(findings) ==
         std::vector{Verdict::holds, Verdict::fails, Verdict::undecided, Verdict::undecided});
   CHECK(findings[0].what.find("Holm") == std::string::npos);
   findings.resize(2);
-  judge_signs(findings, {0.04, 0.03}, {0.96, 0.97});  // each alone would do
+  judge_signs(findings, {0.02, 0.015}, {0.98, 0.985});  // each alone would do
   for (const Finding& finding : findings) CHECK_THAT(finding.what, Catch::EndsWith(kAfterHolm));
   findings.resize(1);
   judge_signs(findings, {0.02}, {0.98});
   CHECK(findings[0].verdict == Verdict::holds);
+  judge_signs(findings, {0.03}, {0.97});  // 0 lies in the interval of 95 %
+  CHECK(findings[0].verdict == Verdict::undecided);
   judge_signs({}, {}, {});
 
   findings = {unjudged("above", 1, 2, 0), unjudged("below", 1, 0, 0), unjudged("near", 1, 1.1, 0)};
