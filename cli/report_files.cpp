@@ -118,13 +118,19 @@ std::vector<Column> columns_of(const std::vector<Record>& records, const Kinds& 
     if (without.contains(Kind::unit_names) && shown.key == "unit")
       column.cell = [](const Record& r) { return experiments::short_unit(r.unit); };
   }
-  // Without a column that may be all that tells two rows apart they have their numbers.
-  const bool apart = std::ranges::none_of(columns, [&](const Column& c) {
-    return c.kind > Kind::unit_names && without.contains(c.kind) && c.kind != Kind::top1_interval &&
-           c.kind != Kind::expected;
-  });
   std::erase_if(columns, [&](const Column& c) { return without.contains(c.kind); });
-  if (!apart || without.contains(Kind::names))
+  // Rows that nothing tells apart but their figures have their numbers.
+  constexpr std::string_view kPoint[] = {"recipe", "point",    "weights", "activations",
+                                         "layers", "settings", "unit"};
+  std::set<std::vector<std::string>> points;
+  for (const Record& r : records) {
+    std::vector<std::string> point;
+    for (const Column& c : columns) {
+      if (std::ranges::find(kPoint, c.title) != std::end(kPoint)) point.push_back(c.cell(r));
+    }
+    points.insert(std::move(point));
+  }
+  if (points.size() < records.size() || without.contains(Kind::names))
     columns.insert(columns.begin(), {"#", Kind::kept, [](const Record& r) {
                                        return fmt::format("{}", r.position + 1);
                                      }});
@@ -188,11 +194,25 @@ std::string sweep_table(const std::vector<Record>& records) {
   return table + joined(left_out, ", ") + ": in the report and report.csv\n";
 }
 
+/// The figure of float32 that the changes of several rows are from; "" where they differ in it or
+/// one of them is float32's.
+std::string shared_baseline(const std::vector<Record>& records) {
+  if (records.size() < 2) return "";
+  const experiments::JudgedFigure& first = records.front().judged;
+  const bool shared = first.baseline && std::ranges::all_of(records, [&](const Record& r) {
+                        return !r.is_baseline() && r.judged.measure->name == first.measure->name &&
+                               r.judged.baseline == first.baseline;
+                      });
+  return shared ? first.measure->text(*first.baseline) : "";
+}
+
 /// Explains the cells of the table: why no SQNR is predicted, what predictions leave out,
 /// where numbers stop being finite, and notes.
 std::string footnotes(const std::vector<Record>& records, const std::string& unfinished) {
   std::string out;
   const auto say = [&out](const std::string& line) { out += harmless(line) + "\n"; };
+  if (const std::string float32 = shared_baseline(records); !float32.empty())
+    say("changes are from float32's " + float32);
   if (std::any_of(records.begin(), records.end(), [](const Record& r) { return r.unit_ignored(); }))
     say(kUnitLeftOut);
   if (std::any_of(records.begin(), records.end(), [](const Record& r) {

@@ -144,7 +144,8 @@ TEST_CASE("the table of a sweep shows the change and whatever varies, notes belo
   const Result swept = s.run("sweep s.json --out r");
   REQUIRE(swept.code == 0);
   CHECK_THAT(swept.out, Catch::Contains("change") && Catch::Contains("calibrate.rule absmax") &&
-                            Catch::Contains("calibrate.rule dynamic"));
+                            Catch::Contains("calibrate.rule dynamic") &&
+                            Catch::Contains("\nchanges are from float32's "));
   // Rows that other programs wrote may have notes and reasons.
   const std::string rows = numemu::test::read_file(s.path + "/r/rows.jsonl");
   Json row = Json::parse(rows.substr(0, rows.find('\n')));
@@ -157,6 +158,19 @@ TEST_CASE("the table of a sweep shows the change and whatever varies, notes belo
   const Result told = s.run("report other");
   CHECK_THAT(told.out, Catch::Contains("note: a third of the activations is negative") &&
                            Catch::Contains("no prediction: zero points are not modelled"));
+}
+
+TEST_CASE("rows that differ in their unit alone name it or have numbers", "[fast]") {
+  const Scratch s;
+  numemu::experiments::testing::write_click_network(s.path + "/n.safetensors");
+  s.file("s.json", R"({"numemu_sweep": 1, "net": "n.safetensors", "data": "clicks",
+    "eval_images": 40, "base": {"numemu_recipe": 1, "roles": {"weight": {"format": "int6"},
+    "activation": {"format": "int6"}}}, "grid": {"gemms.fprop.unit": ["neutral.chunk16.e8m4",
+    "neutral.mac.e8m4", "neutral.chunk64.e8m5"]}})");
+  const Result swept = s.run("sweep s.json --out r");
+  REQUIRE(swept.code == 0);
+  for (const char* unit : {"chunk16.e8m4", "mac.e8m4", "chunk64.e8m5"})
+    CHECK_THAT(swept.out, Catch::Contains(unit));
 }
 
 TEST_CASE("a sweep without predictions is another sweep, and its report has no column for them",
