@@ -251,6 +251,8 @@ namespace {
 
 constexpr std::ptrdiff_t kLimitNumbers = std::ptrdiff_t{1} << 16;  // of a block limit
 constexpr int kWidestLimit = 12;                                   // bits
+constexpr int kWidestScalar = 16;                                  // bits
+constexpr std::int64_t kParts = 128;  // of draws, for an interval: blocks are shorter than a part
 const char* const kBest = "best";
 const char* const kPowerOfTwo = "power-of-two";
 
@@ -260,7 +262,8 @@ struct LawNumbers {
   std::optional<Distribution> law = {}, folded = {};  ///< of x, and of |x| for formats without sign
   std::vector<float> x = {};                          ///< draws or numbers
   ArrayShape shape = {};                              ///< of a file
-  double signal = 0;  ///< mean of x^2: of the law where there is one
+  double signal = 0;   ///< mean of x^2: of the law where there is one
+  bool heavy = false;  ///< the law has heavy tails for so many draws
 };
 
 LawNumbers law_numbers(const std::string& text, const AnalysisTableRequest& request) {
@@ -278,12 +281,15 @@ LawNumbers law_numbers(const std::string& text, const AnalysisTableRequest& requ
         throw Error(
             fmt::format("{}: element {} is {}, expected finite numbers", text, i, numbers.x[i]));
     const auto n = std::ssize(numbers.x);
+    if (n == 0)
+      throw Error(fmt::format("{}: shape {}, expected at least one element", text,
+                              shape_text(array.shape)));
     numbers.signal = pairwise_sum(n,
                                   [&](std::int64_t i) {
                                     const double v = numbers.x[static_cast<std::size_t>(i)];
                                     return v * v;
                                   }) /
-                     static_cast<double>(std::max<std::ptrdiff_t>(n, 1));
+                     static_cast<double>(n);
     if (!(numbers.signal > 0))
       throw Error(fmt::format("{}: expected numbers that are not all zero", text));
     return numbers;
@@ -292,6 +298,7 @@ LawNumbers law_numbers(const std::string& text, const AnalysisTableRequest& requ
   numbers.folded = Distribution::parse(text, true);
   numbers.signal = numbers.law->density().moments(-HUGE_VAL, HUGE_VAL).p2;
   numbers.x.resize(static_cast<std::size_t>(request.n.value_or(kTableDraws)));
+  numbers.heavy = heavy_tails(numbers.law->density(), std::ssize(numbers.x));
   const RandomSource source{.seed = request.seed, .stream = Stream::data};
 #pragma omp parallel for schedule(static)
   for (std::int64_t i = 0; i < std::ssize(numbers.x); ++i)
@@ -310,9 +317,6 @@ std::vector<float> magnitudes(const std::vector<float>& x) {
 
 AnalyzedFormat analyze_scalar(const Format& f, const std::string& rule, const Rounding& rounding,
                               const LawNumbers& numbers, std::uint64_t seed) {
-  if (f.bits > 16)
-    throw usage_error(
-        fmt::format("--format: '{}' has {} bits, expected at most 16", f.name, f.bits));
   AnalyzedFormat row{
       .format = f.name, .bits = static_cast<double>(f.bits), .rule = rule, .law = numbers.name};
   const Conversion c{.format = &f, .rounding = rounding, .random = {.seed = seed}};
@@ -381,20 +385,36 @@ AnalyzedFormat analyze_blocks(const BlockFormat& f, const std::string& rule,
   if (f.tensor_scale) how.scale_rounding = RoundingMode::rne;
   std::vector<float> y(numbers.x.size());
   quantize_blocks(how, layout, numbers.x.data(), {}, y.data());
-  const auto sum = [&](const auto& term) {
-    return pairwise_sum(std::ssize(y), [&](std::int64_t i) {
-      const auto at = static_cast<std::size_t>(i);
-      return term(double{numbers.x[at]}, double{y[at]});
-    });
+  const auto sum = [&](std::int64_t first, std::int64_t n, const auto& term) {
+    return pairwise_sum(
+        n,
+        [&](std::int64_t i) {
+          const auto at = static_cast<std::size_t>(i);
+          return term(double{numbers.x[at]}, double{y[at]});
+        },
+        first);
   };
-  const double noise = sum([](double a, double b) { return (b - a) * (b - a); });
-  const double signal = sum([](double a, double) { return a * a; });
-  return {.format = f.name,
-          .bits = stored_bits(f, layout),
-          .rule = how.rule->name,
-          .law = numbers.name,
-          .kind = AnalyzedFormat::Kind::measured,
-          .sqnr_db = decibels(signal, noise)};
+  const auto square = [](double a, double) { return a * a; };
+  const auto error = [](double a, double b) { return (b - a) * (b - a); };
+  AnalyzedFormat row{
+      .format = f.name,
+      .bits = stored_bits(f, layout),
+      .rule = how.rule->name,
+      .law = numbers.name,
+      .kind = AnalyzedFormat::Kind::measured,
+      .sqnr_db = decibels(sum(0, std::ssize(y), square), sum(0, std::ssize(y), error)),
+      .heavy_tails = numbers.heavy};
+  // The scale of a tensor is that of its largest draw, which varies more than the errors under it.
+  if (!numbers.law || numbers.heavy || f.span == Span::tensor) return row;
+  std::vector<double> signals, errors;
+  const std::int64_t n = std::ssize(y), parts = std::min(n, kParts);
+  for (std::int64_t i = 0; i < parts; ++i) {
+    const std::int64_t first = n * i / parts, count = n * (i + 1) / parts - first;
+    signals.push_back(sum(first, count, square));
+    errors.push_back(sum(first, count, error));
+  }
+  if (parts > 1) row.half_db = sqnr_half_interval(signals, errors);
+  return row;
 }
 
 // Limits.
@@ -434,6 +454,8 @@ void add_limits(const LawNumbers& numbers, const Asked& asked, std::vector<Analy
         bits + 8.0 / static_cast<double>(size),
         block_limit(numbers.x.data(), std::min(std::ssize(numbers.x), kLimitNumbers), size,
                     1 << bits, scale));
+  for (std::size_t i = rows.size() - asked.blocks.size(); i < rows.size(); ++i)
+    rows[i].heavy_tails = numbers.heavy;
   for (std::size_t i = 0; i < own; ++i) {
     AnalyzedFormat& row = rows[i];
     if (row.law != numbers.name || row.kind != AnalyzedFormat::Kind::exact) continue;
@@ -468,6 +490,9 @@ AnalysisTable analyze_table(const AnalysisTableRequest& request) {
     Task task;
     if (meant.empty()) {
       task.scalar = &find_scalar_format(name);
+      if (task.scalar->bits > kWidestScalar)
+        throw usage_error(fmt::format("--format: '{}' has {} bits, expected at most {}",
+                                      task.scalar->name, task.scalar->bits, kWidestScalar));
       task.rule = kBest;
     } else {
       task.block = &find_block_format(meant);
@@ -530,14 +555,18 @@ AnalysisTable analyze_table(const AnalysisTableRequest& request) {
 Json analysis_table_json(const AnalysisTable& table) {
   Json rows = Json::array();
   for (const AnalyzedFormat& row : table.rows) {
-    rows.push_back({{"format", row.format},
-                    {"bits", row.bits},
-                    {"scale_rule", row.rule.empty() ? Json() : Json(row.rule)},
-                    {"dist", row.law},
-                    {"kind", kind_text(row.kind)},
-                    {"scale", row.scale ? Json(*row.scale) : Json()},
-                    {"sqnr_db", row.sqnr_db},
-                    {"to_lloyd_max_db", row.to_lloyd_db ? Json(*row.to_lloyd_db) : Json()}});
+    rows.push_back(
+        {{"format", row.format},
+         {"bits", row.bits},
+         {"scale_rule", row.rule.empty() ? Json() : Json(row.rule)},
+         {"dist", row.law},
+         {"kind", kind_text(row.kind)},
+         {"scale", row.scale ? Json(*row.scale) : Json()},
+         {"sqnr_db", row.sqnr_db},
+         {"sqnr_ci95",
+          row.half_db ? Json({row.sqnr_db - *row.half_db, row.sqnr_db + *row.half_db}) : Json()},
+         {"heavy_tails", row.heavy_tails},
+         {"to_lloyd_max_db", row.to_lloyd_db ? Json(*row.to_lloyd_db) : Json()}});
   }
   return {{"rounding", to_string(table.rounding)},
           {"overflow", to_string(Overflow::saturate)},
@@ -551,12 +580,13 @@ std::string analysis_table_csv(const AnalysisTable& table) {
     return x ? fmt::format("{}", *x) : std::string();
   };
   std::string text =
-      "format,bits,scale_rule,dist,kind,scale,sqnr_db,to_lloyd_max_db,rounding,overflow\n";
+      "format,bits,scale_rule,dist,kind,scale,sqnr_db,sqnr_half_ci95_db,heavy_tails,"
+      "to_lloyd_max_db,rounding,overflow\n";
   for (const AnalyzedFormat& row : table.rows)
-    text += fmt::format("\"{}\",{},\"{}\",\"{}\",{},{},{},{},\"{}\",{}\n", row.format, row.bits,
-                        row.rule, row.law, kind_text(row.kind), number(row.scale), row.sqnr_db,
-                        number(row.to_lloyd_db), to_string(table.rounding),
-                        to_string(Overflow::saturate));
+    text += fmt::format("\"{}\",{},\"{}\",\"{}\",{},{},{},{},{},{},\"{}\",{}\n", row.format,
+                        row.bits, row.rule, row.law, kind_text(row.kind), number(row.scale),
+                        row.sqnr_db, number(row.half_db), row.heavy_tails, number(row.to_lloyd_db),
+                        to_string(table.rounding), to_string(Overflow::saturate));
   return text;
 }
 

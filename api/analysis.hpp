@@ -86,6 +86,10 @@ struct AnalyzedFormat {
   Kind kind = Kind::exact;
   std::optional<double> scale = {};  ///< of a scalar format
   double sqnr_db = 0;
+  /// Half of its 95 % interval over draws; nothing for integrals, numbers of a file, one scale for
+  /// all, block limits, and where `heavy_tails`.
+  std::optional<double> half_db = {};
+  bool heavy_tails = false;  ///< of draws that show too little of their law (heavy_tails())
   std::optional<double> to_lloyd_db = {};  ///< SQNR above Lloyd-Max levels of as many element codes
 };
 

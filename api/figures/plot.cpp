@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <set>
 
 #include "api/text/lists.hpp"
 #include "experiments/engine/row_store.hpp"
@@ -59,6 +61,7 @@ WrittenPlot plot_error(const AnalysisTableRequest& request, const std::string& o
   const AnalysisTable table = analyze_table(request);
   std::vector<std::string> laws;
   std::map<std::string, Chart> charts;
+  std::set<std::string> heavy;
   for (const AnalyzedFormat& row : table.rows) {
     Chart& chart = charts[row.law];
     if (chart.series.empty()) {
@@ -75,16 +78,26 @@ WrittenPlot plot_error(const AnalysisTableRequest& request, const std::string& o
       continue;
     }
     const std::string name = !request.rules.empty() ? row.format + ", " + row.rule : row.format;
+    if (row.heavy_tails) heavy.insert(row.law);
     chart.of(family_of(row.format))
-        .points.push_back({.x = row.bits, .name = name, .y = row.sqnr_db});
+        .points.push_back({.x = row.bits,
+                           .name = name,
+                           .y = row.sqnr_db,
+                           .low = row.sqnr_db - row.half_db.value_or(NAN),
+                           .high = row.sqnr_db + row.half_db.value_or(NAN)});
   }
   std::vector<experiments::NamedChart> rows;
   for (const std::string& law : laws) {
     Chart& chart = charts[law];
     chart.kind = Chart::Kind::points;
     chart.title = "Error of formats against bits under the law " + law;
-    chart.caption = fmt::format("SQNR of {} saturate against stored bits of an element.",
-                                to_string(table.rounding));
+    chart.caption = fmt::format(
+        "SQNR of {} saturate against stored bits of an element{}.", to_string(table.rounding),
+        heavy.contains(law)
+            ? fmt::format("; block formats on {} draws, whose tails are too heavy for "
+                          "so few: not comparable with the integrals of the others",
+                          table.n)
+            : "");
     chart.x = "stored bits per element";
     chart.y = "SQNR, dB";
     rows.push_back({"error-" + file_words_of(law), chart_row(chart)});

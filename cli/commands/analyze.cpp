@@ -1,6 +1,8 @@
 // numemu analyze: what a format does to numbers of a law or a file, predicted beside measured.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -86,6 +88,24 @@ void print_report(const Analysis& s, const AnalyzeOptions& options,
                          {line("real", s.best->real), line("power of two", s.best->power_of_two)}));
 }
 
+/// Short names of OCP's formats (e2m1) mean all codes are numbers, others (e2m2) have infinity and
+/// NaN: a grid mixes both.
+void note_mixed_names(const std::vector<std::string>& formats) {
+  std::string finite, ieee;
+  for (const std::string& name : api::format_list(formats)) {
+    const bool is_short = std::ranges::all_of(
+        name, [](unsigned char c) { return c == 'e' || c == 'm' || std::isdigit(c) != 0; });
+    if (!is_short || !block_format_meant(name).empty()) continue;
+    const Specials specials = find_format(name).specials;
+    if (specials == Specials::finite && finite.empty()) finite = name;
+    if (specials == Specials::ieee && ieee.empty()) ieee = name;
+  }
+  if (finite.empty() || ieee.empty()) return;
+  say("numemu: note: --format: all codes of {} are numbers, {} has infinity and NaN: {}+finite has "
+      "not",
+      finite, ieee, ieee);
+}
+
 int run_table(const AnalyzeOptions& options) {
   if (options.request.overflow != "saturate")
     throw usage_error(
@@ -102,6 +122,7 @@ int run_table(const AnalyzeOptions& options) {
                           .rounding = options.request.rounding,
                           .n = options.request.n,
                           .seed = static_cast<std::uint64_t>(options.seed)});
+  if (!options.quiet) note_mixed_names(options.formats);
   if (!options.csv.empty()) {
     OutputFiles files;
     require_replaceable(options.csv);
@@ -120,13 +141,20 @@ int run_table(const AnalyzeOptions& options) {
     rows.push_back({row.format, fmt::format("{:.5g}", row.bits), row.rule, row.law,
                     row.scale ? fmt::format("{:.6g}", *row.scale) : "",
                     fmt::format("{:.2f}", row.sqnr_db),
+                    row.heavy_tails ? "heavy tails"
+                    : row.half_db   ? fmt::format("+-{:.2f}", *row.half_db)
+                                    : "",
                     row.to_lloyd_db ? fmt::format("{:.2f}", *row.to_lloyd_db) : "",
                     row.kind == api::AnalyzedFormat::Kind::exact      ? "exact"
                     : row.kind == api::AnalyzedFormat::Kind::measured ? "measured"
                                                                       : "limit"});
   fmt::print("{}", api::text_table({"format", "bits", "scale rule", "law", "scale", "SQNR dB",
-                                    "to Lloyd-Max", "how"},
+                                    "at 95 %", "to Lloyd-Max", "how"},
                                    rows));
+  if (std::ranges::any_of(table.rows, &api::AnalyzedFormat::heavy_tails))
+    fmt::print(
+        "\nheavy tails: few of the draws have most of the squares; SQNR is that of these draws, "
+        "another --seed has others\n");
   return kFine;
 }
 

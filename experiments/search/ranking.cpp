@@ -13,6 +13,7 @@
 
 #include "experiments/search/operands.hpp"
 #include "formats/analysis/best_scale.hpp"
+#include "formats/analysis/comparison.hpp"
 #include "formats/analysis/distribution.hpp"
 #include "formats/analysis/error_figures.hpp"
 #include "formats/analysis/outcome_law.hpp"
@@ -364,16 +365,43 @@ double bits_in(const net::Tensor& x, const policies::RolePolicy& policy) {
   return policies::stored_bits(policy, x.shape) / static_cast<double>(x.size());
 }
 
-/// The least error of any quantizer with so many levels, whose law is known.
-std::optional<double> lloyd_error(const std::string& law, int bits) {
+struct LloydLimit {
+  double error = 0, sqnr_db = 0;
+};
+
+/// The least error of any quantizer with so many levels, whose law is known, and its SQNR under the
+/// law itself: that of draws of heavy tails is another.
+std::optional<LloydLimit> lloyd_limit(const std::string& law, int bits) {
   if (is_array(law)) return std::nullopt;
   try {
     const Format& levels = find_format(fmt::format("lloyd({},{})", law, 1 << bits));
-    return mean_square_error(outcome_law(levels, {}, Overflow::saturate), 1,
-                             Distribution::parse(law, false).density());
+    const Distribution whole = Distribution::parse(law, false);
+    const double error =
+        mean_square_error(outcome_law(levels, {}, Overflow::saturate), 1, whole.density());
+    return LloydLimit{error, sqnr_db(whole.density().moments(-HUGE_VAL, HUGE_VAL).p2, error)};
   } catch (const Error&) {  // no such law has a closed form
     return std::nullopt;
   }
+}
+
+/// Half of the 95 % interval of an option's SQNR over draws. Nothing without blocks: the one scale
+/// is that of the largest draw, which varies more than the errors under it.
+std::string half_interval(const SearchOption& option, const SearchOperand& operand) {
+  constexpr std::int64_t kParts = 32;
+  const policies::RolePolicy& policy = option.policy;
+  if (policy.block == nullptr) return "";
+  const OutcomeLaw law = outcome_law(*policy.format, policy.rounding, Overflow::saturate);
+  const auto n = static_cast<std::int64_t>(operand.sample.size());
+  const std::vector<double> scales = expanded(
+      sample_scales(policy, operand, policies::Recipe().calibration(), {}), operand.width(), n);
+  std::vector<double> signals, errors;
+  for (std::int64_t part = 0; part < kParts; ++part) {
+    const std::int64_t first = n * part / kParts, count = n * (part + 1) / kParts - first;
+    const SampleMse mse(operand.sample.data() + first, scales.data() + first, count);
+    signals.push_back(mse.signal());
+    errors.push_back(mse.at(law, 1));
+  }
+  return fmt::format("+-{:.2f}", sqnr_half_interval(signals, errors));
 }
 
 }  // namespace
@@ -411,23 +439,31 @@ ResultTable law_table(const std::string& law, const std::vector<SearchOption>& o
       order.push_back(i);
   }
   std::ranges::stable_sort(order, {}, [&](std::size_t i) { return errors[i]; });
-  ResultTable out{fmt::format("{}: the best of {} options of at most {:g} bits (rne, saturate)",
-                              law, order.size(), bits),
+  const bool heavy =
+      !is_array(law) && heavy_tails(Distribution::parse(law, false).density(), kLawDraws);
+  ResultTable out{fmt::format("{}: the best of {} options of at most {:g} bits (rne, saturate){}",
+                              law, order.size(), bits,
+                              heavy ? ", of these draws: its tails are too heavy for so few" : ""),
                   {"option", "bits", "SQNR dB", "MSE"},
                   {}};
+  const bool interval = !is_array(law) && !heavy;
+  if (interval) out.header.insert(out.header.begin() + 3, "at 95 %");
   for (const std::size_t i : order) {
     if (out.rows.size() == kLawRows) break;
     out.rows.push_back({all[i].name, fmt::format("{:.3f}", bits_in(x, all[i].policy)),
                         fmt::format("{:.2f}", sqnr_db(signal, errors[i])),
                         fmt::format("{:.4g}", errors[i])});
+    if (interval)
+      out.rows.back().insert(out.rows.back().begin() + 3, half_interval(all[i], operand));
   }
   for (int width = static_cast<int>(std::min(bits, 8.0)); width >= 2; --width) {
-    const std::optional<double> error = lloyd_error(law, width);
-    if (!error) continue;
+    const std::optional<LloydLimit> limit = lloyd_limit(law, width);
+    if (!limit) continue;
     out.rows.push_back({fmt::format("Lloyd-Max, {} levels (limit)", 1 << width),
                         fmt::format("{:.3f}", static_cast<double>(width)),
-                        fmt::format("{:.2f}", sqnr_db(signal, *error)),
-                        fmt::format("{:.4g}", *error)});
+                        fmt::format("{:.2f}", limit->sqnr_db),
+                        fmt::format("{:.4g}", limit->error)});
+    if (interval) out.rows.back().insert(out.rows.back().begin() + 3, "");
   }
   return out;
 }

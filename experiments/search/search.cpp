@@ -463,9 +463,10 @@ Conclusion run_search(const ExperimentRun& run) {
   for (const std::string& law : laws) {
     ResultTable table = law_table(law, options, most_bits(run.settings), run.seed);
     const std::vector<std::string>& best = table.rows.front();
+    const bool interval = best.size() > 4 && !best[3].empty();
     conclusion.answer +=
-        fmt::format("{}{}: {}, {} bits, has {} dB", conclusion.answer.empty() ? "" : "; ", law,
-                    best[0], best[1], best[2]);
+        fmt::format("{}{}: {}, {} bits, has {} dB{}", conclusion.answer.empty() ? "" : "; ", law,
+                    best[0], best[1], best[2], interval ? " " + best[3] : " on these numbers");
     conclusion.tables.push_back(std::move(table));
   }
   conclusion.answer += ".";

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <vector>
 
+#include "formats/analysis/outcome_law.hpp"
 #include "formats/error.hpp"
+#include "formats/format.hpp"
 #include "formats/portable/gamma.hpp"
 
 namespace numemu {
@@ -84,6 +87,27 @@ Comparison compare_sample(const Figure& predicted, const Figure& measured, std::
   out.verdict = verdict(std::abs(measured.mean - predicted.mean) <=
                         kStandardErrors * error + kRounding * magnitude);
   return out;
+}
+
+double sqnr_half_interval(const std::vector<double>& signals, const std::vector<double>& errors) {
+  const auto parts = static_cast<double>(signals.size());
+  if (!(parts >= 2)) return NAN;
+  double signal = 0, error = 0;
+  for (const double s : signals) signal += s;
+  for (const double e : errors) error += e;
+  if (!(error > 0)) return 0;
+  double spread = 0;  // of error - ratio * signal
+  for (std::size_t i = 0; i < signals.size(); ++i) {
+    const double rest = errors[i] - error / signal * signals[i];
+    spread += rest * rest;
+  }
+  return kInterval * 10 / std::numbers::ln10 * std::sqrt(spread * parts / (parts - 1)) / error;
+}
+
+bool heavy_tails(const Density& law, std::int64_t n) {
+  const OutcomeLaw any = outcome_law(find_format("int4"), {}, Overflow::saturate);
+  const Figure square = error_figures(any, 1, law).signal;
+  return !(kStandardErrors * standard_error(square.variance, n) <= square.mean);
 }
 
 namespace {

@@ -232,6 +232,11 @@ TEST_CASE("analyze: many formats and laws share one table with their limits", "[
   CHECK(find("int4", "normal")["scale"].get<double>() == Approx(0.352).epsilon(0.01));
   CHECK(find("nvfp4", "normal")["sqnr_db"].get<double>() == Approx(20.44).margin(0.06));
   CHECK(find("nvfp4", "normal")["kind"] == "measured");
+  // Thirty draws of as many numbers in numpy spread by 0.0226 dB.
+  const Json ends = find("nvfp4", "normal")["sqnr_ci95"];
+  CHECK((ends[1].get<double>() - ends[0].get<double>()) / 2 == Approx(1.96 * 0.0226).epsilon(0.35));
+  CHECK(find("int4", "normal")["sqnr_ci95"].is_null());
+  CHECK(find("limit: 16 levels, E8M0 scales, blocks of 32", "normal")["sqnr_ci95"].is_null());
   CHECK(find("limit: Lloyd-Max, 8 levels", "laplace")["sqnr_db"].get<double>() ==
         Approx(12.64).margin(0.011));
   // 6.02 dB a bit of a normal law.
@@ -250,6 +255,29 @@ TEST_CASE("analyze: many formats and laws share one table with their limits", "[
   REQUIRE(r.code == 0);
   CHECK_THAT(r.out, Contains("rne saturate"));
   CHECK_THAT(read_file(s.path + "/t.csv"), Contains("\"float4_e2m1fn\",4,\"power-of-two\""));
+}
+
+TEST_CASE("analyze: a grid that mixes formats with and without infinity says so", "[fast]") {
+  const AnalyzeScratch s;
+  CHECK_THAT(s.analyze("--format 'e2m{1,2}' --dist normal").err,
+             Contains("all codes of e2m1 are numbers, e2m2 has infinity and NaN"));
+  for (const char* alike : {"'e2m{1,3}'", "'e2m{1,2}+finite'", "'e2m{1,2}' --quiet"})
+    CHECK(s.analyze(std::string("--dist normal --format ") + alike).err.empty());
+}
+
+TEST_CASE("analyze: draws of heavy tails have no interval, and the table says so", "[fast]") {
+  const AnalyzeScratch s;
+  const Json rows = s.json("--format int4,mxfp4 --dist lognormal:3 --n 4096")["rows"];
+  for (const Json& row : rows) {
+    INFO(row.dump());
+    const bool of_draws =
+        row["kind"] == "measured" || row["format"] == "limit: 16 levels, E8M0 scales, blocks of 32";
+    CHECK(row["heavy_tails"] == of_draws);
+    CHECK(row["sqnr_ci95"].is_null());
+  }
+  CHECK_THAT(s.analyze("--format mxfp4 --dist lognormal:3 --n 4096").out,
+             Contains("another --seed has others"));
+  CHECK_THAT(s.analyze("--format mxfp4 --dist normal --n 4096").out, !Contains("heavy"));
 }
 
 TEST_CASE("analyze: two hundred formats of up to 8 bits", "[fast]") {
@@ -284,14 +312,17 @@ TEST_CASE("analyze: blocks of a file end with its lines, as those of quantize", 
 
 TEST_CASE("analyze: tables that are refused", "[fast]") {
   const AnalyzeScratch s;
+  s.save("empty.npy", numemu::ArrayType::float32, std::vector<float>{});
   check_refusals(
       s, {
+             {"analyze --format e2m1,int4 --dist empty.npy", "empty.npy: shape [0]"},
              {"analyze --format 'e2m1,e2{m1' --dist normal", "brackets that do not match"},
              {"analyze --format e2m1,nf5 --dist normal", "did you mean"},
              {"analyze --format e2m1,int4 --dist normal --overflow ieee",
               "--overflow: expected saturate"},
              {"analyze --format mxfp4 --dist normal --scale-rule absmax",
               "--scale-rule: scale rule 'absmax'"},
+             {"analyze --format int4,e8m23 --dist normal", "'float32' has 32 bits"},
              {"analyze --format all:9 --dist normal", "expected all:3 to all:8"},
              {"analyze --format e2m1 --dist student-t:2", "its variance is infinite"},
              {"analyze --format e2m1,int4 --dist normal --scale 2", "not allowed with a table"},

@@ -1,5 +1,6 @@
 // Tables of laws: published figures of a normal law, files, and what is refused.
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "experiments/search/ranking.hpp"
@@ -38,6 +39,23 @@ TEST_CASE("a normal law at 4.5 bits: figures known from elsewhere", "[fast]") {
     if (table.rows[i][0].starts_with("Lloyd")) break;
     CHECK(std::stod(table.rows[i - 1][2]) >= std::stod(table.rows[i][2]));
   }
+}
+
+TEST_CASE("limits of a law are those of the law, not of the draws beside them", "[fast]") {
+  const std::vector<SearchOption> options =
+      space_of({.formats = {"int4"}, .blocks = {16}}, "weight");
+  const ResultTable light = law_table("normal", options, 4.5, 0);
+  CHECK(light.header.at(3) == "at 95 %");
+  CHECK(light.rows[0].at(3).starts_with("+-0.0"));
+  for (const std::vector<std::string>& row : light.rows)
+    CHECK(row.at(3).empty() == (row[0].find(" per 16") == std::string::npos));
+  // Student's t of 2.5 degrees has a variance of 5; draws show more or less of it.
+  const ResultTable heavy = law_table("student-t:2.5", options, 4.5, 0);
+  CHECK(heavy.header.size() == 4);
+  CHECK_THAT(heavy.title, Catch::Contains("too heavy"));
+  const std::vector<std::string>& limit = *std::ranges::find_if(
+      heavy.rows, [](const auto& row) { return row[0].starts_with("Lloyd-Max, 16"); });
+  CHECK(std::stod(limit[2]) == Approx(10 * std::log10(5 / std::stod(limit[3]))).margin(0.006));
 }
 
 TEST_CASE("numbers of a file, and what has no table", "[fast]") {

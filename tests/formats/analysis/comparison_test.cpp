@@ -52,6 +52,26 @@ TEST_CASE("masses: exact binomial tails and Clopper-Pearson intervals", "[fast]"
   CHECK(mass(1, 1e6).high == 1);
 }
 
+TEST_CASE("an SQNR of draws: its interval, and laws of heavy tails", "[fast]") {
+  // Equal signals: the relative standard error is that of the mean error, sqrt(20 / 3 / 4) / 12.
+  CHECK(sqnr_half_interval({5, 5, 5, 5}, {9, 11, 13, 15}) ==
+        Approx(1.959964 * 10 / std::log(10) * std::sqrt(20.0 / 3 / 4) / 12).epsilon(1e-6));
+  CHECK(sqnr_half_interval({1, 2, 3}, {0.5, 1, 1.5}) == Approx(0).margin(1e-12));
+  CHECK(sqnr_half_interval({1, 2}, {0, 0}) == 0);
+  CHECK(std::isnan(sqnr_half_interval({1}, {1})));
+  // var(x^2) / E[x^2]^2 is exp(4 S^2) - 1 of a lognormal and 2 of a normal law.
+  const auto heavy = [](const char* law, std::int64_t n) {
+    return heavy_tails(Distribution::parse(law, false).density(), n);
+  };
+  CHECK(heavy("normal", 31));
+  CHECK_FALSE(heavy("normal", 33));
+  CHECK(heavy("lognormal:1", 850));
+  CHECK_FALSE(heavy("lognormal:1", 865));
+  CHECK(heavy("student-t:2.5", 1 << 17));
+  CHECK(heavy("lognormal:3", 1 << 17));
+  CHECK_FALSE(heavy("laplace", 1000));
+}
+
 TEST_CASE("samples: rounding errors pass, anything more fails unless the bits explain it",
           "[fast]") {
   CHECK(compare_sample({1, 0}, {1 + 1e-12, 0}, 1000).verdict == Verdict::holds);
