@@ -208,10 +208,10 @@ std::string marks_of(const System& system, const std::vector<ConcludedRun>& runs
     for (const TestedIn& test : tests) {
       for (const Mark& mark : kMarks) {
         if (test.claim->judged() == mark.verdict)
-          out += fmt::format("<span class=\"verdict {}\" title=\"{}: {} ({})\">{}</span>",
-                             to_string(mark.verdict), html_text(claim.text),
-                             verdict_of(test, claim), html_text(test.run->name),
-                             claim.setup.empty() ? mark.sign : fmt::format("({})", mark.sign));
+          out += fmt::format("<span class=\"verdict {}{}\" title=\"{}: {} ({})\">{}</span>",
+                             to_string(mark.verdict), claim.setup.empty() ? "" : " elsewhere",
+                             html_text(claim.text), verdict_of(test, claim),
+                             html_text(test.run->name), mark.sign);
       }
     }
   }
@@ -230,8 +230,8 @@ std::string overview(const std::vector<ConcludedRun>& runs) {
     key += fmt::format("<span class=\"verdict {}\">{}</span> {}, ", to_string(mark.verdict),
                        mark.sign, mark.words);
   return fmt::format(
-      "<p class=\"facts\">A mark is a published claim in one run: {}( ) the paper tests it on "
-      "larger networks, longer trainings or other machines, {} not tested here.</p>\n"
+      "<p class=\"facts\">A mark is a published claim in one run: {}{} not tested here; dotted "
+      "below: the paper tests it on larger networks, longer trainings or other machines.</p>\n"
       "<ol class=\"overview\">\n{}</ol>\n",
       key, kNoTest, out);
 }
