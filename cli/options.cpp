@@ -137,6 +137,12 @@ Option Command::option(const std::string& usage, T& value, const std::string& he
   Kept& kept = kept_[option] = {option->get_type_name(), {}};
   if constexpr (std::is_same_v<T, std::uint64_t> || std::is_same_v<T, std::optional<std::uint64_t>>)
     option->check(whole_number<std::uint64_t>(0, UINT64_MAX, "0 to 2^64-1"));
+  // An argument without a name of its own would pass for one that is not there.
+  if (option->get_positional()) {
+    option->check([what = kept.value](const std::string& text) {
+      return text.empty() ? fmt::format("expected {}, found ''", what) : std::string();
+    });
+  }
   return {option, kept.words};
 }
 

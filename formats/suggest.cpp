@@ -2,6 +2,8 @@
 // Cold: a negligible share of any run (docs/build.md).
 #include "formats/suggest.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -63,12 +65,15 @@ std::vector<std::string> names_with(std::string_view part, const std::vector<std
   return found;
 }
 
-/// The known names, each once, from the nearest on; of a long name what it begins with may be near.
+/// The known names that differ in at most half of the letters of NAME, each once, from the nearest
+/// on; of a long name what it begins with may be near.
 std::vector<std::string> by_distance(std::string_view name, const std::vector<std::string>& known) {
   std::vector<std::pair<std::size_t, std::size_t>> order;
-  for (std::size_t i = 0; i < known.size(); ++i) {
-    const std::size_t beginning = edit_distance(name, known[i].substr(0, name.size())) + 1;
-    order.emplace_back(std::min(edit_distance(name, known[i]), beginning), i);
+  for (std::size_t i = 0; i < known.size() && !name.empty(); ++i) {
+    const std::size_t whole = edit_distance(name, known[i]);
+    const std::size_t beginning = edit_distance(name, known[i].substr(0, name.size()));
+    if (std::min(whole, beginning) <= name.size() / 2)
+      order.emplace_back(std::min(whole, beginning + 1), i);
   }
   std::sort(order.begin(), order.end());
   std::vector<std::string> sorted;
@@ -135,12 +140,14 @@ std::string unknown_name(std::string_view kind, std::string_view name,
   const std::string all = joined_names(known, known.size());
   const bool few = known.size() <= kMostListed || all.size() <= kMostCharacters;
   if (few && with.empty()) return text + "; known: " + all;
-  const std::size_t longest = std::ranges::max(known, {}, &std::string::size).size();
-  if (name.size() <= 2 * longest)  // else nothing is near
-    text += "; near: " + joined_names(with.empty() ? by_distance(name, known) : with, kMostNear);
+  const std::vector<std::string> near = with.empty() ? by_distance(name, known) : with;
+  if (!near.empty()) text += "; near: " + joined_names(near, kMostNear);
   for (const Listed& listed : kListed) {
-    if (listed.kind == kind) text.append("; all: numemu ").append(listed.command);
+    if (listed.kind == kind) return text.append("; all: numemu ").append(listed.command);
   }
+  if (near.empty())
+    text += fmt::format("; known: {} and {} others", joined_names(known, kMostNear),
+                        known.size() - std::min(known.size(), kMostNear));
   return text;
 }
 

@@ -133,7 +133,9 @@ oracle::EpilogueConstants constants_of(const Subject& s, const EpilogueFiles& gi
                                      {"--shift", &given.shift}}) {
     if (is_results_file(*text) || (text == &given.bias && !text->empty()))
       throw usage_error(fmt::format("{}: expected {}, found '{}'", option,
-                                    text == &given.bias ? "none: records have theirs" : "a number",
+                                    text == &given.bias
+                                        ? "none: records have theirs"
+                                        : "a number, which all records have: they are no columns",
                                     *text));
   }
   EpilogueNumbers numbers = numbers_of(given);

@@ -287,10 +287,20 @@ std::int64_t scaled_of(const Subject& s, const SumRecord& r) {
 std::int64_t in_one(const SumRecord& r, Cut rule) {
   return cut(WideSum{r.sum} * r.fixed.multiplier, 31 - r.fixed.shift, rule);
 }
+WideSum shifted_left(const SumRecord& r) {
+  return wrapped(std::uint64_t{static_cast<std::uint32_t>(r.sum)} << std::max(r.fixed.shift, 0));
+}
 std::int64_t in_two(const SumRecord& r, Cut first, Cut second) {
-  const int left = std::max(r.fixed.shift, 0), right = std::max(-r.fixed.shift, 0);
-  const WideSum sum = wrapped(std::uint64_t{static_cast<std::uint32_t>(r.sum)} << left);
-  return cut(cut(sum * r.fixed.multiplier, 31, first), right, second);
+  return cut(cut(shifted_left(r) * r.fixed.multiplier, 31, first), std::max(-r.fixed.shift, 0),
+             second);
+}
+/// x / 2^e with 2^(e - 1 + more) added in place of a half; of magnitudes where it is symmetric.
+std::int64_t with_half(WideSum x, int e, int more, bool symmetric) {
+  if (e == 0) return static_cast<std::int64_t>(x);
+  const bool negative = symmetric && x < 0;
+  const WideSum half = (WideSum{1} << (e + 1 + more)) >> 2;
+  const std::int64_t rounded = cut((negative ? -x : x) + half, e, Cut::down);
+  return negative ? -rounded : rounded;
 }
 /// A float32 number 2^-e times an integer, of a magnitude that codes have.
 std::int64_t cut_float(float x, Cut rule) {
@@ -414,6 +424,28 @@ class EpilogueRules {
       f.shift = std::min(-f.shift, unit::kMostShift);
       return unit::requantize_fixed(how, r.sum, f);
     });
+    scaled(kFamily,
+           fmt::format("shifts of {} and {} count as {} and {}", unit::kLeastShift,
+                       unit::kMostShift, unit::kLeastShift + 1, unit::kMostShift - 1),
+           [how](const SumRecord& r) {
+             FixedFactor f = r.fixed;
+             f.shift = std::clamp(f.shift, unit::kLeastShift + 1, unit::kMostShift - 1);
+             return unit::requantize_fixed(how, r.sum, f);
+           });
+    if (!two)
+      scaled(kFamily, "the shift of the product has 5 bits: modulo 32", [](const SumRecord& r) {
+        return cut(WideSum{r.sum} * r.fixed.multiplier, (31 - r.fixed.shift) % 32, Cut::half_up);
+      });
+    for (const int more : {1, -1})
+      scaled(kFamily,
+             fmt::format("what is added to round {}is {}", two ? "the second time " : "",
+                         more > 0 ? "one in place of a half" : "a quarter in place of a half"),
+             [two, more](const SumRecord& r) {
+               return two ? with_half(cut(shifted_left(r) * r.fixed.multiplier, 31, Cut::half_up),
+                                      std::max(-r.fixed.shift, 0), more, true)
+                          : with_half(WideSum{r.sum} * r.fixed.multiplier, 31 - r.fixed.shift, more,
+                                      false);
+             });
   }
 
   void points() {
@@ -438,6 +470,24 @@ class EpilogueRules {
           wrapped(static_cast<std::uint32_t>(r.sum) + static_cast<std::uint32_t>(r.zero_point));
       return std::clamp<std::int64_t>(scaled_of(s, with), s.codes->low, s.codes->high);
     });
+    // Where a rounding sees it.
+    if (s_.codes->how == Requantization::real) {
+      add(kFamily, "the zero point is added in float32 before the rounding",
+          [](const Subject& s, const SumRecord& r) {
+            const float x = static_cast<float>(r.sum) * r.factor + static_cast<float>(r.zero_point);
+            return std::clamp<std::int64_t>(cut_float(x, Cut::half_even), s.codes->low,
+                                            s.codes->high);
+          });
+    } else if (s_.codes->how == Requantization::fixed_double) {
+      add(kFamily, "the zero point is added before the last shift",
+          [](const Subject& s, const SumRecord& r) {
+            const int right = std::max(-r.fixed.shift, 0);
+            const WideSum x = cut(shifted_left(r) * r.fixed.multiplier, 31, Cut::half_up);
+            return std::clamp<std::int64_t>(
+                cut(x + (WideSum{r.zero_point} << right), right, Cut::half_away), s.codes->low,
+                s.codes->high);
+          });
+    }
   }
 
   void ends() {
@@ -453,6 +503,17 @@ class EpilogueRules {
     };
     other(fmt::format("clamped to {} and {}", least, most), least, most);
     if (s_.to->is_signed) other(fmt::format("clamped to {} and {}", -most, most), -most, most);
+    const auto before = [&](std::string name, std::int32_t low, std::int32_t high) {
+      add(kFamily, std::move(name), [low, high](const Subject& s, const SumRecord& r) {
+        const std::int64_t held =
+            std::clamp<std::int64_t>(scaled_of(s, r), s.codes->low, s.codes->high);
+        return std::clamp<std::int64_t>(held + r.zero_point, low, high);
+      });
+    };
+    before("clamped before the zero point is added, and behind it", s_.codes->low, s_.codes->high);
+    if (least != s_.codes->low || most != s_.codes->high)
+      before(fmt::format("clamped before the zero point is added, then to {} and {}", least, most),
+             least, most);
     add(kFamily, "codes below the zero point become it", [](const Subject& s, const SumRecord& r) {
       return clamped(s, r, std::max<std::int64_t>(scaled_of(s, r), 0));
     });

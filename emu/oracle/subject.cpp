@@ -138,7 +138,9 @@ Subject parse_unit(const Entries& entries, const unit::Unit* told) {
   const unit::UnitDescription* u = unit.description();
   const std::string from = optional(entries, "from", "");
   const auto [a, b] = from.empty() ? std::pair<const Format*, const Format*>{} : parse_from(from);
-  Subject s = unit_subject(unit, parse_whole<std::int64_t>("k", optional(entries, "k", "0")), a, b);
+  const auto k = parse_whole<std::int64_t>("k", optional(entries, "k", "0"));
+  if (entries.contains("k")) require_depth("unit " + unit.row().name, k);
+  Subject s = unit_subject(unit, k, a, b);
   if (const std::string how = optional(entries, "requantize", ""); !how.empty()) {
     const auto end = [&](const char* key) {
       const std::string text = optional(entries, key, "");

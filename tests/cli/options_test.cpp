@@ -81,8 +81,11 @@ TEST_CASE("values that an option does not take are refused in one line", "[fast]
   check_refused(s.run("encode x.npy"), "encode: unexpected argument 'x.npy'; numemu encode --help");
   check_refused(s.run("-v"), "unknown option '-v'; known: --help, --version");
   check_refused(s.run("help encode"), "did you mean 'numemu --help' or 'COMMAND --help'?");
-  check_refused(s.run("nothing"), "unknown command 'nothing'; near: ");
-  check_refused(s.run("config --print nothing"), "numemu: unknown recipe 'nothing'; near: ");
+  check_refused(s.run("nothing"), "unknown command 'nothing'; all: numemu --help");
+  check_refused(s.run("formats ''"), "formats: name: expected NAME, found ''");
+  check_refused(s.run("units ''"), "units: name: expected NAME|PATTERN|FILE.json, found ''");
+  check_refused(s.run("config --print nothing"),
+                "numemu: unknown recipe 'nothing'; all: numemu train");
   check_refused(s.run("sweep --resume --fresh"), "sweep: --resume excludes --fresh");
   check_refused(
       s.run("gemm --unit exact --a a --b b --seed 18446744073709551616"),

@@ -61,11 +61,13 @@ TEST_CASE("suggest: a distant name is not offered, few names are all listed", "[
   CHECK_THAT(unknown_name("key", "xyz", many),
              Catch::Contains("known: a_rather_long_name, a_rather_long_name"));
   many.emplace_back("xyy_or_another_name");
-  CHECK(unknown_name("key", "xyz", many) ==
-        "unknown key 'xyz'; near: xyy_or_another_name, a_rather_long_name");
+  CHECK(unknown_name("key", "xyz", many) == "unknown key 'xyz'; near: xyy_or_another_name");
+  CHECK(unknown_name("key", "qqq", many)
+            .ends_with("'qqq'; known: a_rather_long_name, a_rather_long_name, a_rather_long_name, "
+                       "a_rather_long_name and 9 others"));
   CHECK(unknown_name("key", "xyz", std::vector<std::string>(13, "name")).ends_with(", name"));
   many.emplace_back("int8-dynamic-and-long");
-  CHECK_THAT(unknown_name("key", "int7", many), Catch::Contains("near: int8-dynamic-and-long, "));
+  CHECK_THAT(unknown_name("key", "int7", many), Catch::Contains("near: int8-dynamic-and-long"));
 }
 
 TEST_CASE("suggest: a part of names means them, many names have the command that lists all",
@@ -85,11 +87,13 @@ TEST_CASE("suggest: a part of names means them, many names have the command that
         "unknown format 'int'; near: int2, int4, uint8; all: numemu formats");
   std::vector<std::string> many;
   for (char c = 'a'; c <= 'z'; ++c) many.push_back("format_of_the_name_" + std::string(3, c));
-  CHECK(unknown_name("format", "zap", many) ==
-        "unknown format 'zap'; near: format_of_the_name_aaa, format_of_the_name_bbb, "
+  // Half of the letters differ, then more of them: nothing is near.
+  CHECK(unknown_name("format", "formxxxx", many) ==
+        "unknown format 'formxxxx'; near: format_of_the_name_aaa, format_of_the_name_bbb, "
         "format_of_the_name_ccc, format_of_the_name_ddd; all: numemu formats");
-  const std::string far(100, 'q');  // nothing is near
-  CHECK(unknown_name("format", far, many) == "unknown format '" + far + "'; all: numemu formats");
+  for (const std::string& far :
+       {std::string(), std::string("zap"), std::string("forxxxxx"), std::string(100, 'q')})
+    CHECK(unknown_name("format", far, many) == "unknown format '" + far + "'; all: numemu formats");
 }
 
 }  // namespace

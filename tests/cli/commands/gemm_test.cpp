@@ -82,7 +82,7 @@ TEST_CASE("gemm: unknown units offer the nearest, short ones that fit several li
   check_refused(s.gemm("nvidia.h100.wgmma.e4m3.f33"), "did you mean 'nvidia.h100.wgmma.e4m3.f32'");
   check_refused(s.gemm("wgmma.e4m3.f32"), "short for several: nvidia.h100.wgmma.e4m3.f32, nvidia");
   check_refused(s.gemm("h100.fp8"), "unknown unit 'h100.fp8'; near: nvidia.h100.");
-  check_refused(s.gemm("tensorcore"), "unknown unit 'tensorcore'; near: ");
+  check_refused(s.gemm("tensorcore"), "unknown unit 'tensorcore'; all: numemu units");
   check_refused(s.gemm("neutral.mac.float16.rnd"), "unknown rounding 'rnd'");
   check_refused(s.gemm("nvidia.a100.mma.f16.f32.pairwise"), "has no modifier 'pairwise'");
   check_refused(s.call("gemm --a a.npy --b b.npy --out d.npy"), "--unit");

@@ -106,6 +106,10 @@ TEST_CASE("vectors: wrong options are refused before any output", "[fast]") {
       "--out: expected a prefix whose name has letters, digits and _, the package being NAME_pkg");
   refused("--op mul --format float16 --file-format npz --out x.npz --n 1000000000",
           "--n: expected at most ");
+  const std::string codes = "--unit intel.emr.tdpbssd --requantize float ";
+  refused(
+      codes + "--factor f.npy",
+      "--factor: expected a number, which all records have: they are no columns, found 'f.npy'");
   refused("--op fma --format float64 --rounding 'sr(20)'",
           "expected at most 9 random bits, found 20");
 }

@@ -185,6 +185,53 @@ TEST_CASE("codes of sums: planted faults are named", "[fast]") {
                                            static_cast<std::uint32_t>(n.bias));
          return code(twice(n), n);
        }},
+      {"fixed-point-single", "requantization", "shifts of -31 and 30 count as -30 and 29",
+       [&](Numbers n) {
+         n.shift = std::clamp(n.shift, -30, 29);
+         return code(single(n), n);
+       }},
+      {"fixed-point-single", "requantization", "the shift of the product has 5 bits: modulo 32",
+       [&](Numbers n) {
+         const int total = (31 - n.shift) & 31;
+         if (total != 0) n.shift = 31 - total;
+         return total == 0 ? clamped(n.sum * n.multiplier + n.zero) : code(single(n), n);
+       }},
+      {"fixed-point-single", "requantization", "what is added to round is one in place of a half",
+       [&](const Numbers& n) { return code(cut(n) + 1, n); }},
+      {"fixed-point-single", "requantization",
+       "what is added to round is a quarter in place of a half",
+       [&](const Numbers& n) {
+         const int total = 31 - n.shift;
+         const Wide quarter = total > 1 ? Wide{1} << (total - 2) : 0;
+         return code(static_cast<std::int64_t>((Wide{n.sum} * n.multiplier + quarter) >> total), n);
+       }},
+      {"fixed-point-double", "requantization",
+       "what is added to round the second time is one in place of a half",
+       [&](const Numbers& n) {
+         Numbers first = n;
+         first.shift = std::max(n.shift, 0);
+         const std::int64_t high = twice(first);
+         const int right = std::max(-n.shift, 0);
+         const std::int64_t rounded = (std::abs(high) >> right) + (right > 0 ? 1 : 0);
+         return code(high < 0 ? -rounded : rounded, n);
+       }},
+      {"fixed-point-double", "zero point", "the zero point is added before the last shift",
+       [&](const Numbers& n) {
+         Numbers first = n;
+         first.shift = std::max(n.shift, 0);
+         const int right = std::max(-n.shift, 0);
+         const std::int64_t high = twice(first) + (std::int64_t{n.zero} << right);
+         const std::int64_t half = right > 0 ? std::int64_t{1} << (right - 1) : 0;
+         const std::int64_t rounded = (std::abs(high) + half) >> right;
+         return clamped(high < 0 ? -rounded : rounded);
+       }},
+      {"float", "zero point", "the zero point is added in float32 before the rounding",
+       [&](const Numbers& n) {
+         const float x = static_cast<float>(n.sum) * n.factor + static_cast<float>(n.zero);
+         return clamped(std::llrint(std::clamp(x, -1e9f, 1e9f)));
+       }},
+      {"fixed-point-single", "clamp", "clamped before the zero point is added, and behind it",
+       [&](const Numbers& n) { return clamped(clamped(single(n)) + n.zero); }},
       {"float", "requantization", "the scaled sum is rounded toward zero", [&](const Numbers& n) {
          const float x = static_cast<float>(n.sum) * n.factor;
          return code(static_cast<std::int64_t>(std::clamp(x, -1e9f, 1e9f)), n);

@@ -64,6 +64,9 @@ TEST_CASE("wrong first lines of vector files are refused by name", "[fast]") {
         "rounding: expected rtz, the rounding of unit nvidia.h100.wgmma.e4m3.f32, found rne");
   CHECK(refusal("# numemu-vectors 1 op=dot from=float16 rounding=rne overflow=ieee k=99999999") ==
         "dot: k: expected 1 to 65536, found 99999999");
+  for (const char* k : {"0", "-1", "65537"})
+    CHECK(refusal(std::string("# numemu-vectors 1 unit=h100.wgmma.e4m3.f32 k=") + k) ==
+          std::string("unit nvidia.h100.wgmma.e4m3.f32: k: expected 1 to 65536, found ") + k);
   CHECK(refusal("# numemu-vectors 1 unit=host.eigen.f32") ==
         "unit host.eigen.f32: no vectors: its results are not reproducible");
 }
