@@ -66,6 +66,18 @@ using InputUses = std::array<std::optional<Use>, 3>;
 constexpr InputUses every_input(std::optional<Use> use) { return {use, use, use}; }
 inline constexpr InputUses kNoInput{};
 
+/// What runtimes that keep tensors as codes of integers (policies/edges) do with an operator beside
+/// products. Views of one input are their input, whatever they declare.
+enum class OnCodes : std::uint8_t {
+  never,       ///< its inputs and its result are float32 numbers
+  computes,    ///< its inputs and its result are codes, or none of them is
+  adds,        ///< so; a recipe may give its operands one scale
+  normalises,  ///< so; the product before it may take it into its epilogue
+  bounds,      ///< so, as ReLU does: it keeps a part of the range
+  picks,       ///< elements of its result are elements of its first input: one tensor
+  joins,       ///< elements of its result are those of its inputs, which may have one scale
+};
+
 /// What an operator is, whatever it is given: its constructor declares it.
 struct OpTraits {
   std::string_view kind;
@@ -75,6 +87,7 @@ struct OpTraits {
   /// Whether forward may be given its first input as its output: element i of the result depends on
   /// elements i alone.
   bool in_place = false;
+  OnCodes on_codes = OnCodes::never;
   std::vector<OpProduct> products = {};  ///< in the order of forward
 };
 
@@ -108,6 +121,7 @@ class Op {
   std::string_view kind() const { return traits_.kind; }
   ResultKind result() const { return traits_.result; }
   bool in_place() const { return traits_.in_place; }
+  OnCodes on_codes() const { return traits_.on_codes; }
   const std::vector<OpProduct>& products() const { return traits_.products; }
   std::optional<Use> input_use(std::size_t i) const {
     return traits_.inputs[std::min(i, traits_.inputs.size() - 1)];

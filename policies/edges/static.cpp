@@ -287,7 +287,7 @@ class StaticEdges final : public Policy, public SetsScales, public LeavesWeights
       const auto reader = std::ranges::find_if(graph.nodes, [v](const net::Node& other) {
         return std::ranges::find(other.inputs, v) != other.inputs.end();
       });
-      expect(bounds_result(reader->op->kind()),
+      expect(bounds_result(*reader->op),
              fmt::format("no {} between product and codes ({}): fold it (--fold-batch-norm)",
                          reader->op->kind(), reader->name));
       v = graph.value_of(static_cast<std::size_t>(reader - graph.nodes.begin()));

@@ -295,7 +295,8 @@ void GroupBackward::input(const NormRule& rule, const std::vector<double>& sums,
 }  // namespace
 
 BatchNorm::BatchNorm(const BatchNormOptions& options)
-    : Op({.kind = "batch_norm", .in_place = true}), options_(options) {
+    : Op({.kind = "batch_norm", .in_place = true, .on_codes = OnCodes::normalises}),
+      options_(options) {
   if (options.channels < 1 || !(options.epsilon > 0) ||
       !(options.momentum >= 0 && options.momentum <= 1)) {
     throw Error("batch_norm: expected positive channels and epsilon and a momentum from 0 to 1");

@@ -44,8 +44,14 @@ constexpr BinaryRule row(BinaryRule rule, F, Da, Db) {
 
 constexpr BinaryRule kBinaryRules[] = {
     row(
-        {"add", "Add", "a + b", -1, 1}, [](float a, float b) { return a + b; },
-        [](float g) { return g; }, [](float g) { return g; }),
+        {.kind = "add",
+         .onnx = "Add",
+         .formula = "a + b",
+         .low = -1,
+         .high = 1,
+         .on_codes = OnCodes::adds},
+        [](float a, float b) { return a + b; }, [](float g) { return g; },
+        [](float g) { return g; }),
     row(
         {"subtract", "Sub", "a - b", -1, 1}, [](float a, float b) { return a - b; },
         [](float g) { return g; }, [](float g) { return -g; }),

@@ -19,6 +19,7 @@ struct BinaryRule {
   void (*gradients)(std::int64_t n, const float* a, const float* b, const float* g, float* da,
                     float* db) = nullptr;
   std::array<std::optional<Use>, 2> uses{};  ///< what the derivatives read a and b for
+  OnCodes on_codes = OnCodes::never;
 };
 
 std::span<const BinaryRule> binary_rules();
@@ -30,7 +31,10 @@ class Binary final : public Op {
   /// Throws Error with the nearest known kind.
   explicit Binary(std::string_view kind);
   explicit Binary(const BinaryRule& rule)
-      : Op({.kind = rule.kind, .inputs = {rule.uses[0], rule.uses[1]}, .in_place = true}),
+      : Op({.kind = rule.kind,
+            .inputs = {rule.uses[0], rule.uses[1]},
+            .in_place = true,
+            .on_codes = rule.on_codes}),
         rule_(rule) {}
   const BinaryRule& rule() const { return rule_; }
   /// Throws Error unless there are two inputs whose shapes fit.

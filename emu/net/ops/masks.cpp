@@ -45,7 +45,8 @@ void CausalMask::backward(const OpCall&, const OpBackward& back) const {
 }
 
 Dropout::Dropout(double probability)
-    : Op({.kind = "dropout", .inputs = kNoInput}), probability_(probability) {
+    : Op({.kind = "dropout", .inputs = kNoInput, .on_codes = OnCodes::picks}),
+      probability_(probability) {
   if (!(probability >= 0 && probability < 1)) {
     throw Error("dropout: expected a probability from 0 to below 1, got " +
                 std::to_string(probability));

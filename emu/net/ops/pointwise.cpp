@@ -83,7 +83,14 @@ constexpr double kFarMish = 120;
 
 constexpr PointwiseRule kPointwiseRules[] = {
     row(
-        {"relu", "Relu", "x if x > 0, else +0", Reads::y, Use::sign, -1, 1},
+        {.kind = "relu",
+         .onnx = "Relu",
+         .formula = "x if x > 0, else +0",
+         .reads = Reads::y,
+         .use = Use::sign,
+         .low = -1,
+         .high = 1,
+         .on_codes = OnCodes::bounds},
         [](float x) { return x <= 0 ? 0 : x; }, [](float g, float y) { return y <= 0 ? 0 : g; }),
     row(
         {.kind = "leaky_relu",
@@ -95,7 +102,8 @@ constexpr PointwiseRule kPointwiseRules[] = {
          .high = 1,
          .parameters = {{{"slope", "alpha", 0.01f}}},
          .accepts = [](Numbers numbers) { return std::isfinite(numbers[0]); },
-         .expected = "a finite slope"},
+         .expected = "a finite slope",
+         .on_codes = OnCodes::computes},
         [](float x, Numbers numbers) {
           const float scaled = numbers[0] * x;
           return x > 0 ? x : scaled;
@@ -116,7 +124,8 @@ constexpr PointwiseRule kPointwiseRules[] = {
          .parameters = {{{"low", "min", -kLargest}, {"high", "max", kLargest}}},
          .accepts =
              [](Numbers numbers) { return !std::isnan(numbers[0]) && !std::isnan(numbers[1]); },
-         .expected = "low and high that are numbers"},
+         .expected = "low and high that are numbers",
+         .on_codes = OnCodes::bounds},
         [](float x, Numbers numbers) {
           const float above = x < numbers[0] ? numbers[0] : x;
           return above > numbers[1] ? numbers[1] : above;
@@ -404,7 +413,8 @@ Pointwise::Pointwise(const PointwiseRule& rule, PointwiseNumbers numbers)
     : Op({.kind = rule.kind,
           .inputs = every_input(rule.reads == Reads::x ? std::optional(rule.use) : std::nullopt),
           .output = rule.reads == Reads::y ? std::optional(rule.use) : std::nullopt,
-          .in_place = true}),
+          .in_place = true,
+          .on_codes = rule.on_codes}),
       rule_(rule),
       numbers_(numbers) {
   if (rule.accepts == nullptr || rule.accepts(numbers)) return;

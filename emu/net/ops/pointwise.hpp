@@ -36,6 +36,7 @@ struct PointwiseRule {
   std::array<PointwiseParameter, 2> parameters{};
   bool (*accepts)(PointwiseNumbers) = nullptr;  ///< null: any numbers
   const char* expected = nullptr;               ///< what accepts() expects
+  OnCodes on_codes = OnCodes::never;
 };
 
 std::span<const PointwiseRule> pointwise_rules();

@@ -135,7 +135,7 @@ void take_larger(const float* pixel, std::int64_t channels, std::int32_t number,
 }  // namespace
 
 MaxPool::MaxPool(const PoolOptions& options)
-    : Op({.kind = "max_pool", .inputs = every_input(Use::index)}),
+    : Op({.kind = "max_pool", .inputs = every_input(Use::index), .on_codes = OnCodes::picks}),
       options_(checked("max_pool", options)) {}
 
 MaxPool::MaxPool(std::int64_t size, std::int64_t stride)
@@ -240,7 +240,7 @@ void MaxPoolPlaces::backward(const OpCall&, const OpBackward& back) const {
 }
 
 AveragePool::AveragePool(const PoolOptions& options)
-    : Op({.kind = "average_pool", .inputs = kNoInput}),
+    : Op({.kind = "average_pool", .inputs = kNoInput, .on_codes = OnCodes::computes}),
       options_(checked("average_pool", options)) {}
 
 Shape AveragePool::output_shape(Shapes inputs) const {

@@ -49,7 +49,8 @@ void pass(const Resampling& axis, bool back, std::int64_t before, std::vector<do
 }  // namespace
 
 Resample::Resample(std::vector<Resampling> axes)
-    : Op({.kind = "resample", .inputs = kNoInput}), axes_(std::move(axes)) {
+    : Op({.kind = "resample", .inputs = kNoInput, .on_codes = OnCodes::computes}),
+      axes_(std::move(axes)) {
   for (const Resampling& axis : axes_) {
     const bool fits = axis.taps >= 1 && !axis.places.empty() &&
                       std::ssize(axis.places) % axis.taps == 0 &&

@@ -72,7 +72,11 @@ class Transpose final : public Op {
 class Concat final : public Op {
  public:
   explicit Concat(std::int64_t axis)
-      : Op({.kind = "concat", .result = ResultKind::view, .inputs = kNoInput}), axis_(axis) {}
+      : Op({.kind = "concat",
+            .result = ResultKind::view,
+            .inputs = kNoInput,
+            .on_codes = OnCodes::joins}),
+        axis_(axis) {}
   Shape output_shape(Shapes inputs) const override;
   void forward(const OpCall&, OpInputs inputs, Tensor& output) const override;
   void backward(const OpCall&, const OpBackward&) const override;

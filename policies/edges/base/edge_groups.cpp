@@ -1,33 +1,16 @@
 #include "policies/edges/base/edge_groups.hpp"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <numeric>
 #include <set>
-#include <span>
 
 namespace numemu::policies {
 namespace {
 
-bool is_one_of(std::string_view kind, std::span<const std::string_view> kinds) {
-  return std::ranges::find(kinds, kind) != kinds.end();
+bool fuses(const net::Op& op) {
+  return bounds_result(op) || op.on_codes() == net::OnCodes::normalises;
 }
-
-/// The elements of the result are elements of the input.
-bool picks(std::string_view kind) {
-  constexpr std::array<std::string_view, 2> kKinds = {"max_pool", "dropout"};
-  return is_one_of(kind, kKinds);
-}
-
-/// Computed on codes where their inputs and results are: both are quantized, or neither.
-bool on_codes(std::string_view kind) {
-  constexpr std::array<std::string_view, 6> kKinds = {"add",        "concat",       "leaky_relu",
-                                                      "batch_norm", "average_pool", "resample"};
-  return is_one_of(kind, kKinds) || bounds_result(kind) || picks(kind);
-}
-
-bool fuses(std::string_view kind) { return bounds_result(kind) || kind == "batch_norm"; }
 
 /// Union and find.
 class Sets {
@@ -45,7 +28,7 @@ class Sets {
 
 }  // namespace
 
-bool bounds_result(std::string_view kind) { return kind == "relu" || kind == "clip"; }
+bool bounds_result(const net::Op& op) { return op.on_codes() == net::OnCodes::bounds; }
 
 EdgeGroups::EdgeGroups(const net::Graph& graph,
                        const std::function<EdgeRules(std::string_view)>& rules_of) {
@@ -67,7 +50,7 @@ EdgeGroups::EdgeGroups(const net::Graph& graph,
   const auto view_of_one = [&](int value) {
     const net::Node* const node = node_of(value);
     return node != nullptr && node->op->result() == net::ResultKind::view &&
-           !node->inputs.empty() && node->op->kind() != "concat";
+           !node->inputs.empty() && node->op->on_codes() != net::OnCodes::joins;
   };
   const auto is_constant = [&](int value) {
     const net::Node* const node = node_of(value);
@@ -87,7 +70,7 @@ EdgeGroups::EdgeGroups(const net::Graph& graph,
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
       const net::Node& node = graph.nodes[i];
       const int own = graph.value_of(i);
-      if (!on_codes(node.op->kind()) && !view_of_one(own)) continue;
+      if (node.op->on_codes() == net::OnCodes::never && !view_of_one(own)) continue;
       std::vector<int> together = {own};
       if (view_of_one(own)) {
         together.push_back(node.inputs.front());
@@ -114,7 +97,7 @@ EdgeGroups::EdgeGroups(const net::Graph& graph,
       continue;
     const std::size_t reader = readers[v].front();
     const int next = graph.value_of(reader);
-    if (fuses(graph.nodes[reader].op->kind()) && coded[next]) at_[v] = at_[next];
+    if (fuses(*graph.nodes[reader].op) && coded[next]) at_[v] = at_[next];
   }
 
   Sets tensors(count);
@@ -122,7 +105,7 @@ EdgeGroups::EdgeGroups(const net::Graph& graph,
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const net::Node& node = graph.nodes[i];
     const int own = graph.value_of(i);
-    const bool same = view_of_one(own) || picks(node.op->kind());
+    const bool same = view_of_one(own) || node.op->on_codes() == net::OnCodes::picks;
     if (same && rounded(own) && rounded(node.inputs.front()))
       tensors.join(own, node.inputs.front());
   }
@@ -130,10 +113,10 @@ EdgeGroups::EdgeGroups(const net::Graph& graph,
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const net::Node& node = graph.nodes[i];
     const int own = graph.value_of(i);
-    const std::string_view kind = node.op->kind();
+    const net::OnCodes on_codes = node.op->on_codes();
     int first = kNone;
-    const bool add = kind == "add" && rules[own].add_one;
-    const bool concat = kind == "concat" && rules[own].concat_one;
+    const bool add = on_codes == net::OnCodes::adds && rules[own].add_one;
+    const bool concat = on_codes == net::OnCodes::joins && rules[own].concat_one;
     if (concat && rounded(own)) first = own;
     for (const int v : node.inputs) {
       if (!(add || concat) || !rounded(v)) continue;

@@ -45,6 +45,6 @@ class EdgeGroups {
 };
 
 /// Operators whose result a product's epilogue bounds before it is rounded.
-bool bounds_result(std::string_view kind);
+bool bounds_result(const net::Op&);
 
 }  // namespace numemu::policies

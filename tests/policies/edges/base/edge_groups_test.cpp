@@ -111,6 +111,34 @@ TEST_CASE("edge groups: layers choose, and what is fused has one reader", "[fast
   CHECK(groups.rounds(sum));
 }
 
+/// An operator of a kind that nothing else knows.
+class Unheard final : public net::Op {
+ public:
+  explicit Unheard(net::OnCodes on_codes) : Op({.kind = "unheard", .on_codes = on_codes}) {}
+  net::Shape output_shape(net::Shapes inputs) const override { return inputs[0]; }
+  void forward(const net::OpCall&, net::OpInputs, net::Tensor&) const override {}
+  void backward(const net::OpCall&, const net::OpBackward&) const override {}
+};
+
+TEST_CASE("edge groups: what an operator declares decides, not its kind", "[fast]") {
+  using net::OnCodes;
+  for (const OnCodes declared : {OnCodes::never, OnCodes::computes, OnCodes::normalises,
+                                 OnCodes::bounds, OnCodes::picks, OnCodes::adds}) {
+    net::Builder b("declared", {4}, 3);
+    const int fc = b.linear("fc", 4).value();
+    const int own = b.node("own", std::make_unique<Unheard>(declared)).value();
+    const int soft = b.node("soft", std::make_unique<net::Softmax>()).value();
+    const net::Graph graph = b.take();
+    const EdgeGroups groups(graph, plain);
+    const bool fuses = declared == OnCodes::normalises || declared == OnCodes::bounds;
+    CHECK((groups.group(own) != EdgeGroups::kNone) == (declared != OnCodes::never));
+    CHECK(groups.quantized_at(fc) == (fuses ? own : fc));
+    CHECK(groups.rounds(fc) == !fuses);
+    CHECK((groups.tensor(own) == fc) == (declared == OnCodes::picks));
+    CHECK(groups.group(soft) == EdgeGroups::kNone);
+  }
+}
+
 TEST_CASE("edge groups: other operators stay in float32 between products", "[fast]") {
   net::Builder b("softmax", {4}, 3);
   const int fc = b.linear("fc", 3).value();
