@@ -13,11 +13,11 @@
 
 #include "api/formats.hpp"
 #include "api/text/lists.hpp"
-#include "formats/analysis/cell_mse.hpp"
 #include "formats/analysis/comparison.hpp"
 #include "formats/analysis/distribution.hpp"
 #include "formats/analysis/error_figures.hpp"
 #include "formats/analysis/limits.hpp"
+#include "formats/analysis/scale_mse.hpp"
 #include "formats/codebooks/lloyd_max.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"

@@ -13,7 +13,7 @@
 #include "experiments/predict/atoms.hpp"
 #include "experiments/predict/block_noise.hpp"
 #include "formats/digest.hpp"
-#include "formats/scaling/quantize_columns.hpp"
+#include "formats/scaling/quantize_blocks.hpp"
 #include "policies/calibrate/static_scale.hpp"
 #include "policies/numerics/block_lines.hpp"
 #include "policies/numerics/operand_scales.hpp"

@@ -17,7 +17,7 @@
 #include "formats/analysis/distribution.hpp"
 #include "formats/analysis/error_figures.hpp"
 #include "formats/analysis/outcome_law.hpp"
-#include "formats/analysis/sample_mse.hpp"
+#include "formats/analysis/scale_mse.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/random.hpp"

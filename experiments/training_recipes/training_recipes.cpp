@@ -33,7 +33,7 @@
 #include "formats/float_guard.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/portable/pairwise.hpp"
-#include "formats/scaling/quantize_columns.hpp"
+#include "formats/scaling/quantize_blocks.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
 #include "policies/numerics/rotation.hpp"

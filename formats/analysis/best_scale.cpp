@@ -10,7 +10,7 @@
 
 #include "formats/analysis/error_figures.hpp"
 #include "formats/analysis/outcome_law.hpp"
-#include "formats/analysis/sample_mse.hpp"
+#include "formats/analysis/scale_mse.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
 

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <limits>
 
-#include "formats/blocks/block_arithmetic.hpp"
+#include "formats/blocks/block_convert.hpp"
 #include "formats/call_text.hpp"
 #include "formats/codec.hpp"
 #include "formats/error.hpp"

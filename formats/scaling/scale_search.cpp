@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "formats/analysis/prefix_sums.hpp"
+#include "formats/analysis/scale_mse.hpp"
 
 namespace numemu {
 namespace {

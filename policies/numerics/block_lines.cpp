@@ -4,7 +4,7 @@
 
 #include "emu/net/ops/elementwise.hpp"
 #include "formats/containers.hpp"
-#include "formats/scaling/quantize_columns.hpp"
+#include "formats/scaling/quantize_blocks.hpp"
 
 namespace numemu::policies {
 namespace {

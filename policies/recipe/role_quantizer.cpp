@@ -13,7 +13,7 @@
 
 #include "formats/blocks/block_convert.hpp"
 #include "formats/quantize.hpp"
-#include "formats/scaling/quantize_columns.hpp"
+#include "formats/scaling/quantize_blocks.hpp"
 #include "formats/scaling/scale_rule.hpp"
 #include "formats/simd/philox.hpp"
 

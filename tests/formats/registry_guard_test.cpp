@@ -6,7 +6,7 @@
 
 #include "formats/blocks/block_format.hpp"
 #include "formats/format.hpp"
-#include "formats/storage/packed/layout.hpp"
+#include "formats/storage/packed/layouts.hpp"
 #include "tests/catch.hpp"
 #include "tests/oracle/proof.hpp"
 #include "tests/pattern.hpp"

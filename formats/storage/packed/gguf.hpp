@@ -1,4 +1,5 @@
-// The header of a GGUF file: its texts, and where each tensor stands.
+// The header of a GGUF file: its texts, and where each tensor stands; blocks of ggml's types to
+// numbers.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -37,5 +38,9 @@ std::string ggml_type_name(std::uint32_t type);
 /// file's before memory is taken. Throws Error naming the file, the byte and the tensor, also where
 /// the bytes of one leave the file, overlap those of another or do not begin at the alignment.
 GgufHeader read_gguf_header(InputFile&);
+
+/// Writes the elements of one block of a type that is read (ggml_bytes()). False where a scale of
+/// it is NaN or infinite.
+bool decode_ggml_block(std::uint32_t type, const std::uint8_t* block, float* out);
 
 }  // namespace numemu

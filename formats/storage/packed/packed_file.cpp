@@ -9,7 +9,7 @@
 
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
-#include "formats/storage/packed/ggml_blocks.hpp"
+#include "formats/storage/packed/gguf.hpp"
 #include "formats/storage/packed/stored_numbers.hpp"
 #include "formats/suggest.hpp"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "formats/storage/packed/gguf.hpp"
-#include "formats/storage/packed/safetensors_layouts.hpp"
+#include "formats/storage/packed/layouts.hpp"
 
 namespace numemu {
 

@@ -9,7 +9,6 @@
 
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
-#include "formats/storage/packed/numbers.hpp"
 #include "formats/storage/packed/stored_numbers.hpp"
 
 namespace numemu {

@@ -10,7 +10,6 @@
 
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
-#include "formats/storage/packed/numbers.hpp"
 
 namespace numemu {
 namespace {

@@ -73,7 +73,7 @@ TEST_CASE("errors of options are those of the quantizer, for every scaling", "[f
   for (std::size_t o = 0; o < options.size(); ++o) {
     const double measured = quantized_error(options[o].policy, x);
     INFO(options[o].name << ": " << errors[o] << " of the quantizer " << measured);
-    // Shared scales (ranking.hpp), and sums of at most 64 pieces (sample_mse.hpp).
+    // Shared scales (ranking.hpp), and sums of at most 64 pieces (scale_mse.hpp).
     const double rms = kSharedScales * std::sqrt(signal);
     CHECK(std::abs(std::sqrt(errors[o]) - std::sqrt(measured)) <=
           rms + std::sqrt(64 * 0x1p-52 * signal));

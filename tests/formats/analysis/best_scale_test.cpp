@@ -7,7 +7,7 @@
 
 #include "formats/analysis/distribution.hpp"
 #include "formats/analysis/error_figures.hpp"
-#include "formats/analysis/sample_mse.hpp"
+#include "formats/analysis/scale_mse.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 

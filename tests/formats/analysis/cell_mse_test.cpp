@@ -1,11 +1,10 @@
 // Errors by partial moments beside the exact ones, and the scales they choose.
-#include "formats/analysis/cell_mse.hpp"
-
 #include <cmath>
 
 #include "formats/analysis/best_scale.hpp"
 #include "formats/analysis/distribution.hpp"
 #include "formats/analysis/error_figures.hpp"
+#include "formats/analysis/scale_mse.hpp"
 #include "tests/catch.hpp"
 
 namespace cell_mse_test {

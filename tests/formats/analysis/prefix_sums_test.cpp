@@ -1,10 +1,9 @@
 // Sums that are kept now and then and continued, against sums that are all kept.
-#include "formats/analysis/prefix_sums.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
+#include "formats/analysis/scale_mse.hpp"
 #include "formats/random.hpp"
 #include "tests/catch.hpp"
 

@@ -1,12 +1,11 @@
 // The MSE of a sorted sample against the plain one, with one scale and with one for each number.
-#include "formats/analysis/sample_mse.hpp"
-
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include "formats/analysis/distribution.hpp"
 #include "formats/analysis/error_figures.hpp"
+#include "formats/analysis/scale_mse.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 

@@ -1,6 +1,5 @@
 // Exact sums, products and quotients of values against fractions.
-#include "formats/blocks/block_arithmetic.hpp"
-
+#include "formats/blocks/block_convert.hpp"
 #include "formats/random.hpp"
 #include "tests/catch.hpp"
 #include "tests/formats/blocks/block_oracle.hpp"

@@ -1,9 +1,8 @@
 // Blocks with real scales: the fast path against the reference, in codes, values and counts.
-#include "formats/scaling/fast_real.hpp"
-
 #include <bit>
 #include <cmath>
 
+#include "formats/scaling/fast_blocks.hpp"
 #include "tests/catch.hpp"
 
 namespace fast_real_test {

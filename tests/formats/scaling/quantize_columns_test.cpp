@@ -1,12 +1,11 @@
 // Blocks along columns against quantize_blocks_reference() of a copy transposed by hand.
-#include "formats/scaling/quantize_columns.hpp"
-
 #include <omp.h>
 
 #include <cstring>
 #include <random>
 #include <vector>
 
+#include "formats/scaling/quantize_blocks.hpp"
 #include "formats/scaling/scale_rule.hpp"
 #include "tests/catch.hpp"
 
