@@ -14,8 +14,9 @@
 namespace numemu::net {
 namespace {
 
-// Fields of NodeProto.
-constexpr std::uint32_t kInputField = 1, kOutputField = 2, kAttributeField = 5;
+// Fields of NodeProto, AttributeProto and GraphProto.
+constexpr std::uint32_t kInputField = 1, kOutputField = 2, kOperatorField = 4, kAttributeField = 5;
+constexpr std::uint32_t kInnerGraphField = 6, kInnerNodeField = 1;
 
 /// An attribute that became an input of the operator in a version of the operator set.
 struct MovedAttribute {
@@ -53,7 +54,7 @@ constexpr MovedAttribute kGone[] = {{12, "Dropout", "ratio", 0},
 
 /// Operators whose meaning changed, so that no node of a later set says the same.
 constexpr std::pair<std::int64_t, std::string_view> kChanged[] = {
-    {10, "Upsample"}, {11, "Resize"}, {11, "Scatter"}, {21, "GroupNormalization"}};
+    {9, "Scan"}, {11, "Scatter"}, {21, "GroupNormalization"}};
 
 class Raised {
  public:
@@ -66,8 +67,6 @@ class Raised {
 
   void write() {
     if (!node_.domain.empty() || from_ >= to_) return put();
-    for (const OnnxAttribute& attribute : node_.attributes)
-      if (attribute.type == OnnxAttributeType::graph) fail("a subgraph");
     if (crosses(7) && (node_.find("broadcast") != nullptr || node_.op_type == "PRelu"))
       fail("its operands broadcast in another way");
     for (const auto& [since, op] : kChanged)
@@ -76,7 +75,16 @@ class Raised {
       if (crosses(each.since) && node_.op_type == each.op) move(each);
     for (const MovedAttribute& each : kGone)
       if (crosses(each.since) && node_.op_type == each.op) dropped_.emplace(each.attribute);
-    if (crosses(13) && (node_.op_type == "Softmax" || node_.op_type == "LogSoftmax")) softmax();
+    if (crosses(13) &&
+        (node_.op_type == "Softmax" || node_.op_type == "LogSoftmax" || node_.op_type == "Hardmax"))
+      last_axis();
+    if ((crosses(10) && node_.op_type == "Upsample") || (crosses(11) && node_.op_type == "Resize"))
+      resize();
+    // Before set 16 places of regions were not half a pixel off.
+    if (crosses(16) && node_.op_type == "RoiAlign")
+      added_.push_back({"coordinate_transformation_mode", std::string("output_half_pixel")});
+    if (crosses(20) && node_.op_type == "GridSample") grid_sample();
+    if (crosses(20) && node_.op_type == "DFT") dft();
     if (crosses(18) && node_.op_type == "Split" && (inputs_.size() < 2 || inputs_[1].empty()))
       added_.push_back({"num_outputs", static_cast<std::int64_t>(node_.outputs.size())});
     put();
@@ -109,14 +117,80 @@ class Raised {
   }
 
   /// Before set 13 all axes from `axis` on were one.
-  void softmax() {
+  void last_axis() {
     const OnnxAttribute* const given = node_.find("axis");
     const auto rank = static_cast<std::int64_t>(given_.rank);
-    std::int64_t axis = given == nullptr ? 1 : given->integer;
-    if (axis < 0) axis += rank;
-    if (rank == 0 || axis != rank - 1) fail("it takes several axes as one");
+    const std::int64_t axis = given == nullptr ? 1 : given->integer;
+    if (axis != -1 && (rank == 0 || (axis < 0 ? axis + rank : axis) != rank - 1))
+      fail("it takes several axes as one");
     dropped_.emplace("axis");
     added_.push_back({"axis", std::int64_t{-1}});
+  }
+
+  /// Upsample, and Resize before set 11: places are those of the result over the scale, the nearest
+  /// one below.
+  void resize() {
+    op_ = "Resize";
+    if (const OnnxAttribute* const scales = node_.find("scales")) {  // set 7
+      dropped_.emplace("scales");
+      const std::string name = name_(fmt::format("{}.scales", node_.outputs.at(0)));
+      out_.constant(name, {std::ssize(scales->numbers)}, scales->numbers);
+      inputs_.push_back(name);
+    }
+    if (inputs_.size() != 2) fail("it has no scales");
+    inputs_.insert(inputs_.begin() + 1, "");  // the region, which no such mode reads
+    added_.push_back({"coordinate_transformation_mode", std::string("asymmetric")});
+    added_.push_back({"nearest_mode", std::string("floor")});
+  }
+
+  /// Set 20 calls two of the modes otherwise.
+  void grid_sample() {
+    const OnnxAttribute* const mode = node_.find("mode");
+    if (mode == nullptr || mode->text == "nearest") return;
+    dropped_.emplace("mode");
+    added_.push_back({"mode", std::string(mode->text == "bicubic" ? "cubic" : "linear")});
+  }
+
+  /// The axis became an input, whose default is another.
+  void dft() {
+    const OnnxAttribute* const given = node_.find("axis");
+    const std::int64_t axis = given == nullptr ? 1 : given->integer;
+    dropped_.emplace("axis");
+    inputs_.resize(3);
+    inputs_[2] = name_(fmt::format("{}.axis", node_.outputs.at(0)));
+    out_.constant(inputs_[2], OnnxType::int64, {},
+                  {reinterpret_cast<const char*>(&axis), sizeof axis});
+  }
+
+  /// An AttributeProto whose graph has its nodes in the new set.
+  std::string raised(WireReader message, const OnnxGraph& graph) const {
+    std::string bytes;
+    for (WireField field; message.next(field);) {
+      if (field.number != kInnerGraphField) {
+        put_field(bytes, field);
+        continue;
+      }
+      WireReader parts = message.message(field, "a graph");
+      std::string body;
+      std::size_t at = 0;
+      for (WireField part; parts.next(part);) {
+        if (part.number != kInnerNodeField) {
+          put_field(body, part);
+          continue;
+        }
+        const OnnxNode& node = graph.nodes.at(at++);
+        OnnxWriter written;
+        raise_node({given_.file,
+                    node,
+                    parts.message(part, "a node"),
+                    {node.inputs.begin(), node.inputs.end()},
+                    {node.outputs.begin(), node.outputs.end()}},
+                   from_, to_, name_, written);
+        body += written.body();
+      }
+      put_bytes(bytes, kInnerGraphField, body);
+    }
+    return bytes;
   }
 
   void put() {
@@ -124,11 +198,23 @@ class Raised {
     for (const std::string& input : inputs_) put_bytes(bytes, kInputField, input);
     for (const std::string& output : given_.outputs) put_bytes(bytes, kOutputField, output);
     WireReader message = given_.message;
-    std::size_t attribute = 0;
+    std::size_t at = 0;
     for (WireField field; message.next(field);) {
       if (field.number == kInputField || field.number == kOutputField) continue;
-      if (field.number == kAttributeField && dropped_.contains(node_.attributes[attribute++].name))
+      if (field.number == kAttributeField) {
+        const OnnxAttribute& attribute = node_.attributes[at++];
+        if (dropped_.contains(attribute.name)) continue;
+        if (attribute.type == OnnxAttributeType::graph && from_ < to_) {
+          put_bytes(bytes, kAttributeField,
+                    raised(message.message(field, "an attribute"),
+                           read_subgraph(given_.file, node_, attribute.name)));
+          continue;
+        }
+      }
+      if (field.number == kOperatorField && !op_.empty()) {
+        put_bytes(bytes, kOperatorField, op_);
         continue;
+      }
       put_field(bytes, field);
     }
     for (const OnnxNodeAttribute& each : added_)
@@ -144,6 +230,7 @@ class Raised {
   std::vector<std::string> inputs_;
   std::set<std::string, std::less<>> dropped_;
   std::vector<OnnxNodeAttribute> added_;
+  std::string_view op_;  // the operator's name in the new set; "": as it was
 };
 
 }  // namespace

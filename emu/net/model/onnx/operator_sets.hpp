@@ -1,4 +1,5 @@
-// A node of an ONNX file, written anew for a later operator set: attributes that became inputs.
+// A node of an ONNX file, written anew for a later operator set: attributes that became inputs,
+// defaults and names that changed, and the nodes of its subgraphs.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,6 +16,7 @@ namespace numemu::net {
 
 /// What is known of a node beside its record.
 struct NodeToRaise {
+  const OnnxModel& file;
   const OnnxNode& node;
   WireReader message;                               ///< its NodeProto
   std::vector<std::string> inputs, outputs;         ///< as they are called now

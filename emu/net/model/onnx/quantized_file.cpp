@@ -607,7 +607,7 @@ class QuantizedFile {
           nodes.node(part.bytes);
         } else {
           raise_node(
-              {node, parts.message(part, "a node"), changes_[i].inputs, changes_[i].outputs,
+              {file_, node, parts.message(part, "a node"), changes_[i].inputs, changes_[i].outputs,
                changes_[i].dropped, rank_of(i)},
               file_.opset, opset, [this](std::string name) { return free_name(name); }, nodes);
         }

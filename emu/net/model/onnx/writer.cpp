@@ -15,10 +15,12 @@ constexpr std::uint32_t kIrVersion = 1, kProducer = 2, kGraph = 7, kOpset = 8, k
 constexpr std::uint32_t kNode = 1, kGraphName = 2, kInitializer = 5, kInput = 11, kOutput = 12;
 constexpr std::uint32_t kReads = 1, kResults = 2, kNodeName = 3, kOperator = 4, kAttribute = 5,
                         kDomain = 7;
-constexpr std::uint32_t kAttributeName = 1, kFloat = 2, kInt = 3, kInts = 8, kAttributeType = 20;
+constexpr std::uint32_t kAttributeName = 1, kFloat = 2, kInt = 3, kText = 4, kInts = 8,
+                        kAttributeType = 20;
 constexpr std::uint32_t kValueName = 1, kValueType = 2, kTensorType = 1, kElement = 1, kShape = 2,
                         kDim = 1, kDimValue = 1, kDimName = 2;
-constexpr std::uint64_t kTypeFloat = 1, kTypeInt = 2, kTypeInts = 7;  // of attributes
+constexpr std::uint64_t kTypeFloat = 1, kTypeInt = 2, kTypeText = 3,
+                        kTypeInts = 7;  // of attributes
 
 std::string value_info(std::string_view name, const Shape& shape, OnnxType element) {
   std::string dims, dim;
@@ -97,6 +99,9 @@ std::string OnnxWriter::attribute(const OnnxNodeAttribute& attribute) {
   } else if (const auto* real = std::get_if<float>(&attribute.second)) {
     put_float(out, kFloat, *real);
     put_number(out, kAttributeType, kTypeFloat);
+  } else if (const auto* text = std::get_if<std::string>(&attribute.second)) {
+    put_bytes(out, kText, *text);
+    put_number(out, kAttributeType, kTypeText);
   } else {
     for (const std::int64_t element : std::get<std::vector<std::int64_t>>(attribute.second))
       put_number(out, kInts, static_cast<std::uint64_t>(element));

@@ -13,9 +13,10 @@
 
 namespace numemu::net {
 
-/// A name and a whole number, a float, or a list of whole numbers.
+/// A name and a whole number, a float, a list of whole numbers, or a text.
 using OnnxNodeAttribute =
-    std::pair<std::string, std::variant<std::int64_t, float, std::vector<std::int64_t>>>;
+    std::pair<std::string,
+              std::variant<std::int64_t, float, std::vector<std::int64_t>, std::string>>;
 
 class OnnxWriter {
  public:

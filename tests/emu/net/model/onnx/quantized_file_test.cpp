@@ -1,5 +1,6 @@
 #include "emu/net/model/onnx/quantized_file.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -18,11 +19,12 @@ using numemu::test::message_of;
 using test::attribute;
 using test::ModelWriter;
 
-ImportedFile imported(const std::string& bytes, bool weights_may_be_absent = false) {
+ImportedFile imported(const std::string& bytes, bool weights_may_be_absent = false,
+                      const ImportOptions& options = {}) {
   Bytes copy(static_cast<std::int64_t>(bytes.size()));
   std::memcpy(copy.data(), bytes.data(), bytes.size());
   OnnxModel model = parse_onnx("m.onnx", std::move(copy), weights_may_be_absent);
-  ImportedModel graph = import_onnx(model);
+  ImportedModel graph = import_onnx(model, options);
   return {std::move(model), std::move(graph)};
 }
 
@@ -212,6 +214,87 @@ TEST_CASE("attributes become inputs where the types need a later operator set", 
     const Tensor x = some(graph, 2);
     CHECK(outputs(back.imported.graph, x) == outputs(graph, x));
   }
+}
+
+/// Pixels, a pointwise convolution, and the node of set `opset`, whose further inputs are
+/// constants.
+struct Renamed {
+  std::string op;
+  std::int64_t opset;
+  std::vector<std::string> attributes;
+  std::vector<std::pair<Shape, std::vector<float>>> inputs = {};
+};
+
+TEST_CASE("nodes with other names, defaults or subgraphs in a later set mean the same", "[fast]") {
+  const std::vector<float> scales = {1, 1, 2, 2}, grid = numbers(18, 9);
+  const std::string linear = test::text_attribute("mode", "linear"),
+                    bilinear = test::text_attribute("mode", "bilinear"),
+                    nearest = test::text_attribute("mode", "nearest");
+  const Renamed cases[] = {
+      {"Hardmax", 11, {attribute("axis", std::int64_t{-1})}},
+      {"Upsample", 9, {nearest}, {{{4}, scales}}},
+      {"Upsample", 9, {linear}, {{{4}, scales}}},
+      {"Resize", 10, {linear}, {{{4}, scales}}},
+      {"GridSample", 16, {bilinear}, {{{1, 3, 3, 2}, grid}}},
+      {"GridSample", 16, {nearest}, {{{1, 3, 3, 2}, grid}}},
+      {"RoiAlign",
+       10,
+       {attribute("output_height", std::int64_t{2}), attribute("output_width", std::int64_t{2}),
+        attribute("sampling_ratio", std::int64_t{2})},
+       {{{2, 4}, {0.5f, 1, 4, 4.5f, 0, 0, 3, 5}}}},
+  };
+  for (const Renamed& each : cases) {
+    INFO(each.op << " " << each.opset << " " << each.attributes.at(0));
+    ModelWriter w;
+    w.input("pixels", {1, 4, 6, 6}).floats("m", {4, 4, 1, 1}, numbers(16, 1));
+    w.node("Conv", {"pixels", "m"}, {"a"}, {}, "layer");
+    std::vector<std::string> reads = {"a"};
+    for (const auto& [dims, values] : each.inputs)
+      w.floats(reads.emplace_back("c" + std::to_string(reads.size())), dims, values);
+    if (each.op == "RoiAlign") w.integers(reads.emplace_back("of"), {2}, {0, 0});
+    w.node(each.op, reads, {"y"}, each.attributes, "last");
+    w.output("y");
+    ImportOptions whole;
+    whole.one_sample = true;
+    const ImportedFile file = imported(w.file(each.opset), false, whole);
+    Graph graph = w.import(each.opset, whole).graph;
+    for (const auto& [format, opset] : {std::pair("int8", 13), {"int4", 21}}) {
+      INFO(format);
+      const OnnxLayers layers = quantize_weights(graph, format, false);
+      const ImportedFile back = imported(quantized_file(file, graph, layers), false, whole);
+      CHECK(back.model.opset == std::max<std::int64_t>(opset, each.opset));
+      const Tensor x = some(graph, 1);
+      CHECK(outputs(back.imported.graph, x) == outputs(graph, x));
+    }
+  }
+}
+
+TEST_CASE("nodes of a subgraph are raised with the file", "[fast]") {
+  ModelWriter body;
+  body.input("i", {}, 7).input("go", {}, 9).input("v", {-1, 6, 4});
+  body.node("Identity", {"go"}, {"on"});
+  body.node("ReduceMean", {"v"}, {"mean"}, {list("axes", {2})}, "inner mean");
+  body.node("Sub", {"v", "mean"}, {"w"});
+  body.output("on").output("w");
+  ModelWriter w;
+  w.input("x", {-1, 6, 4}).floats("m", {4, 4}, numbers(16, 1));
+  w.integers("times", {}, {2});
+  w.node("MatMul", {"x", "m"}, {"a"}, {}, "layer");
+  w.node("Loop", {"times", "", "a"}, {"y"}, {test::graph_attribute("body", body.graph())}, "loop");
+  w.output("y");
+  const ImportedFile file = imported(w.file(13));
+  Graph graph = w.import(13).graph;
+  const OnnxLayers layers = quantize_weights(graph, "int4", false);
+  const std::string raised = quantized_file(file, graph, layers);
+  const ImportedFile back = imported(raised);
+  CHECK(back.model.opset == 21);
+  const OnnxNode& loop = *std::ranges::find(back.model.graph.nodes, "Loop", &OnnxNode::op_type);
+  const OnnxGraph inner = read_subgraph(back.model, loop, "body");
+  const OnnxNode& mean = *std::ranges::find(inner.nodes, "ReduceMean", &OnnxNode::op_type);
+  CHECK(mean.inputs.size() == 2);
+  CHECK(mean.find("axes") == nullptr);
+  const Tensor x = some(graph, 2);
+  CHECK(outputs(back.imported.graph, x) == outputs(graph, x));
 }
 
 TEST_CASE("a node that a later operator set cannot say is named", "[fast]") {
