@@ -29,6 +29,14 @@ class Fn(nn.Module):
         return self.function(self, *inputs)
 
 
+def packed(layer, x, lengths):
+    """What a recurrent layer gives for sequences of these lengths, falling."""
+    directions = 2 if layer.bidirectional else 1
+    zeros = torch.zeros(layer.num_layers * directions, x.shape[0], layer.hidden_size)
+    y, state = layer(nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True), zeros if isinstance(layer, nn.GRU) else (zeros, zeros))
+    return nn.utils.rnn.pad_packed_sequence(y, batch_first=True)[0], state
+
+
 def save(name, inputs, outputs):
     arrays = {f"in.{k}": v.numpy() for k, v in inputs.items()}
     arrays.update({f"out.{k}": v.numpy() for k, v in outputs.items()})
@@ -123,6 +131,10 @@ def recurrent():
     export("gru_bidirectional", Fn(lambda m, x: m.gru(x)[0].mean(1), gru=nn.GRU(4, 3, 2, batch_first=True, bidirectional=True)), {"x": (5, 4)}, 10)
     export("gru_encoder", Fn(lambda m, t: m.fc(m.gru(m.e(t))[1][-1]), e=nn.Embedding(11, 6), gru=nn.GRU(6, 5, 1, batch_first=True), fc=nn.Linear(5, 11)),
            {"t": lambda n: torch.randint(0, 11, (n, 7))}, 16)
+    export("gru_packed", Fn(lambda m, x, n: packed(m.gru, x, n)[1][-1], gru=nn.GRU(4, 5, batch_first=True)),
+           {"x": (6, 4), "n": lambda n: torch.tensor([5, 2][:n])}, 11)
+    export("lstm_packed", Fn(lambda m, x, n: packed(m.lstm, x, n), lstm=nn.LSTM(4, 3, 2, batch_first=True, bidirectional=True)),
+           {"x": (6, 4), "n": lambda n: torch.tensor([6, 3][:n])}, 14, names=("y", "h", "c"), axes=last)
     export("rnn", nn.RNN(4, 5, batch_first=True, nonlinearity="relu"), {"x": (4, 4)}, 13, names=("y", "h"), axes=last)
     export("rnn_tanh", nn.RNN(4, 3, batch_first=True, bidirectional=True), {"x": (4, 4)}, 9, names=("y", "h"), axes=last)
     hidden, w, r, b = 3, torch.rand(1, 9, 2) - 0.5, torch.rand(1, 9, 3) - 0.5, torch.rand(1, 18) - 0.5

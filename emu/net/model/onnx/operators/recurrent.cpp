@@ -5,10 +5,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "emu/net/model/onnx/importer.hpp"
+#include "emu/net/ops/lookup.hpp"
 #include "emu/net/ops/views.hpp"
 #include "formats/error.hpp"
 
@@ -126,7 +128,7 @@ class RecurrentNode {
       throw Error("peepholes are not supported");
     x_ = batch_first(importer.to_plain(importer.value(node, kX)), "X");
     layer_.time = x_.shapes[0][1];
-    require_lengths();
+    read_lengths();
   }
 
   /// What differs between the three operators.
@@ -145,15 +147,20 @@ class RecurrentNode {
       const Values initial = initial_states(d, form.states);
       std::unique_ptr<Op> op = make(RecurrentOptions{layer_.in, layer_.hidden, !initial.empty()});
       set_weights(*op, d, form);
-      Values reads{reversed ? turned(x_) : x_};
+      Values reads{reversed ? turned(x_, false) : x_};
       reads.insert(reads.end(), initial.begin(), initial.end());
       OnnxValue y = importer_.add(d == 1 ? name_ + ".reverse" : name_, std::move(op), reads, false);
       const std::int64_t hidden = layer_.hidden;
-      if (importer_.is_read(node_, 1)) last_states.push_back(cut(cut(y, 1, -1), 2, 0, hidden));
-      if (importer_.is_read(node_, 2)) last_cells.push_back(cut(cut(y, 1, -1), 2, hidden));
+      if (importer_.is_read(node_, 1) || importer_.is_read(node_, 2)) {
+        const OnnxValue end = last_step(y);
+        if (importer_.is_read(node_, 1))
+          last_states.push_back(ended(cut(end, 2, 0, hidden), initial, 0));
+        if (importer_.is_read(node_, 2))
+          last_cells.push_back(ended(cut(end, 2, hidden), initial, 1));
+      }
       if (!importer_.is_read(node_, 0)) continue;
       y = cut(y, 2, 0, hidden);
-      rows.push_back(reversed ? turned(y) : y);
+      rows.push_back(reversed ? turned(y, true) : within(y));
     }
     return {rows.empty() ? OnnxValue() : whole(rows), ends(last_states), ends(last_cells)};
   }
@@ -170,9 +177,42 @@ class RecurrentNode {
     if ((start == 0 || start == -size) && end >= size) return x;
     return node(std::make_unique<Slice>(std::vector<SliceRange>{{axis, start, end, 1}}), {x});
   }
-  /// The steps in opposite order.
-  OnnxValue turned(const OnnxValue& x) {
-    if (layer_.time == 1) return x;
+  OnnxValue as(std::string_view op, const Values& operands) {
+    return importer_.as_operator(node_, op, operands).at(0);
+  }
+  OnnxValue chosen(const OnnxValue& x, const OnnxValue& steps) {
+    return node(std::make_unique<IndexedGather>(
+                    IndexedOptions{.indexing = Indexing::tuples, .batch_axes = 1}),
+                {x, steps});
+  }
+  /// x [batch, time, width], zero from the end of each sequence on.
+  OnnxValue within(const OnnxValue& x) {
+    return lengths_ ? as("Where", {as("Less", {steps_, *lengths_}), x, importer_.number(0)}) : x;
+  }
+  /// The last step of each sequence, [batch, 1, width].
+  OnnxValue last_step(const OnnxValue& x) {
+    return lengths_ ? chosen(x, as("Sub", {*lengths_, importer_.number(1)})) : cut(x, 1, -1);
+  }
+  /// That, but for sequences without steps the state that they began with.
+  OnnxValue ended(const OnnxValue& last, const Values& initial, std::size_t state) {
+    if (!lengths_) return last;
+    const OnnxValue begun =
+        initial.empty()
+            ? importer_.number(0)
+            : node(std::make_unique<Reshape>(Shape{-1, 1, layer_.hidden}), {initial.at(state)});
+    return as("Where", {as("Greater", {*lengths_, importer_.number(0)}), last, begun});
+  }
+
+  /// The steps in opposite order; of sequences with lengths each within its own, and what comes
+  /// after stays, or is zero.
+  OnnxValue turned(const OnnxValue& x, bool zero) {
+    if (layer_.time == 1) return zero ? within(x) : x;
+    if (lengths_) {
+      const OnnxValue back = as("Sub", {as("Sub", {*lengths_, importer_.number(1)}), steps_});
+      const OnnxValue inside = as("Less", {steps_, *lengths_});
+      const OnnxValue y = chosen(x, as("Where", {inside, back, steps_}));
+      return zero ? within(y) : y;
+    }
     return node(
         std::make_unique<Slice>(std::vector<SliceRange>{{1, -1, SliceRange::kToTheStart, -1}}),
         {x});
@@ -194,11 +234,28 @@ class RecurrentNode {
     return layer_.batch_first ? x : transposed(x, {1, 0, 2});
   }
 
-  void require_lengths() {
+  /// Lengths that all are the number of steps are none.
+  void read_lengths() {
     if (!importer_.has_input(node_, kLengths)) return;
-    const auto whole = [&](std::int64_t n) { return n == layer_.time; };
-    if (!std::ranges::all_of(importer_.constant(node_, kLengths).integers(), whole))
-      throw Error("sequence_lens other than the number of steps are not supported");
+    OnnxValue given = importer_.input(node_, kLengths);
+    if (given.is_constant()) {
+      const Ints lengths = importer_.constant(node_, kLengths).integers();
+      if (std::ranges::all_of(lengths, [&](std::int64_t n) { return n == layer_.time; })) return;
+      if (std::ranges::any_of(lengths, [&](std::int64_t n) { return n < 0 || n > layer_.time; }))
+        throw Error(
+            fmt::format("expected sequence_lens of 0 to {}, the number of steps", layer_.time));
+    }
+    given = importer_.to_plain(importer_.as_graph(given, ""));
+    if (given.rank() != 1 || given.shapes[0][0] != x_.shapes[0][0] ||
+        given.shapes[1][0] != x_.shapes[1][0])
+      throw Error("expected sequence_lens with one number for each sample");
+    lengths_ = node(std::make_unique<Reshape>(Shape{-1, 1, 1}), {given});
+    OnnxConstant steps{{1, layer_.time, 1}, true, {}};
+    for (std::int64_t t = 0; t < layer_.time; ++t)
+      steps.elements.push_back({static_cast<float>(t), t});
+    OnnxValue counted;
+    counted.constant = std::make_shared<OnnxConstant>(std::move(steps));
+    steps_ = importer_.as_graph(counted, "");
   }
 
   /// The states before the first step of a direction, [batch, hidden] each; none where they are
@@ -276,6 +333,8 @@ class RecurrentNode {
   std::string name_;
   Tensor weight_, recurrent_, bias_;
   OnnxValue x_;
+  std::optional<OnnxValue> lengths_;  ///< [batch, 1, 1]; none: all have every step
+  OnnxValue steps_;                   ///< 0 to time - 1, [1, time, 1]
 };
 
 Values lstm(OnnxImporter& importer, const OnnxNode& node) {
