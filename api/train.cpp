@@ -11,6 +11,7 @@
 
 #include "api/networks.hpp"
 #include "api/task_metrics.hpp"
+#include "emu/net/gemm_layers.hpp"
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/onnx/checkpoint.hpp"
 #include "emu/net/model/weights.hpp"
@@ -182,6 +183,31 @@ Trained::Compared compare(const net::LoadedNetwork& network, const TrainRequest&
   };
   return {metrics(original), metrics(before), metrics(after),
           experiments::judged_of(dataset, scores, after, before)};
+}
+
+/// Of layers that begin with the same weight, as those of a file in which they share it.
+std::vector<std::string> notes_on_shared_weights(const Graph& graph) {
+  std::vector<std::pair<const net::Tensor*, std::vector<std::string>>> groups;
+  for (const net::GemmLayer& layer : net::gemm_layers(graph)) {
+    if (layer.weight == nullptr) continue;
+    const auto same = std::ranges::find_if(groups, [&](const auto& group) {
+      return group.first->shape == layer.weight->shape && group.first->data == layer.weight->data;
+    });
+    if (same != groups.end()) {
+      same->second.push_back(layer.name);
+    } else {
+      groups.push_back({layer.weight, {layer.name}});
+    }
+  }
+  std::vector<std::string> notes;
+  for (const auto& [weight, names] : groups) {
+    if (names.size() > 1)
+      notes.push_back(
+          fmt::format("Layers {} begin with the same weight, which they may share in the file; "
+                      "training changes that of each layer for itself.",
+                      joined(names, ", ")));
+  }
+  return notes;
 }
 
 /// Where an unsigned format meets negative numbers of a trained network: training begins from what
@@ -370,6 +396,9 @@ Trained train(const TrainRequest& request, const Context& context, const TrainHo
         "training loss",
         dataset.name()));
 
+  if (network.has_weights) {
+    for (const std::string& note : notes_on_shared_weights(graph)) context.say("note: " + note);
+  }
   if (network.has_weights && !settled.float32) {
     for (const std::string& note : lost_signs(graph, dataset, settled.recipe.in_stage(0)))
       context.say("note: " + note);

@@ -310,6 +310,34 @@ TEST_CASE("a network of two inputs trains on its first output, and is tuned and 
   CHECK(exported.score("boxes/mse") != nullptr);
 }
 
+TEST_CASE("training passes over outputs without targets, and names weights that were shared",
+          "[fast]") {
+  Workplace w;
+  const std::string data =
+      "npy:" + archive(w, "d.npz", {kQuery, kKey, labels()}) + ",test=16,classes=4";
+  net::TrainOptions options;
+  options.epochs = 1;
+  options.batch = 8;
+  const auto train = [&](const std::string& model) {
+    return api::train({.net = model, .data = data, .out = w / "trained", .train = options},
+                      w.context);
+  };
+  CHECK(train(two_heads(w)).dataset.outputs() == 2);
+  CHECK(w.said.find("the same weight") == std::string::npos);
+  const std::string twins = w.file(
+      "twins.onnx", ModelWriter()
+                        .input("query", {-1, kWidth})
+                        .input("key", {-1, kWidth})
+                        .floats("c.weight", {kWidth, kClasses}, floats(kWidth * kClasses, 1000))
+                        .node("MatMul", {"query", "c.weight"}, {"left"})
+                        .node("MatMul", {"key", "c.weight"}, {"right"})
+                        .node("Sub", {"left", "right"}, {"logits"})
+                        .output("logits")
+                        .file());
+  train(twins);
+  CHECK_THAT(w.said, Contains("note: Layers c, c.1 begin with the same weight"));
+}
+
 TEST_CASE("a row says that SQNR is that of the first of several outputs", "[fast]") {
   Workplace w;
   const std::string model = two_heads(w);

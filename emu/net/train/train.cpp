@@ -116,6 +116,7 @@ std::vector<FurtherOutput> further_outputs(const Graph& graph, const Dataset& da
   std::vector<FurtherOutput> further;
   for (std::size_t o = 1; o < data.outputs(); ++o) {
     const TargetFacts& facts = data.targets_of(o);
+    if (facts.target == TargetKind::none) continue;
     const auto found = std::ranges::find(graph.outputs, facts.output, &GraphOutput::name);
     if (found == graph.outputs.end())
       throw Error("training: network " + graph.name + ": expected an output " + facts.output +
@@ -124,6 +125,14 @@ std::vector<FurtherOutput> further_outputs(const Graph& graph, const Dataset& da
         {found->value, facts.target == TargetKind::classes ? "cross_entropy" : "squared_error"});
   }
   return further;
+}
+
+/// Leaves the elements of targets.further that further_outputs() are of.
+void drop_untargeted(const Dataset& data, Targets& targets) {
+  std::size_t output = 0;
+  std::erase_if(targets.further, [&](const Targets&) {
+    return data.targets_of(++output).target == TargetKind::none;
+  });
 }
 
 std::string text_of(const RunIdentity& identity) {
@@ -223,6 +232,7 @@ class Loop {
       input.x = data.train_batch(input.samples, input.targets,
                                  options_.augments() ? &options_.augment : nullptr, options_.seed,
                                  state_.epoch, planned.copies);
+      drop_untargeted(data, input.targets);
       repeat(input.samples, planned.copies);
     }
     const StepResult result = trained(input, planned);
