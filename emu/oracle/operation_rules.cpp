@@ -268,6 +268,57 @@ void add_other_operations(const Subject& s, std::vector<Rule>& rules) {
   }
 }
 
+/// Integers taken for those with, or without, a sign: FCVT.S.WU as FCVT.S.W.
+void add_other_signs(const Subject& s, std::vector<Rule>& rules) {
+  const auto other = [](const Format& f) {
+    const std::string name(f.name);
+    return f.kind != Kind::integer || f.bits < 2 ? nullptr
+           : f.is_signed                         ? &find_format("u" + name)
+                                                 : &find_format(name.substr(1));
+  };
+  const auto add = [&](const Format* a, const Format* to, const std::string& name) {
+    if (a == nullptr || to == nullptr) return;
+    const Subject theirs = operation_subject(s.operation, *a, *to, s.rounding, s.overflow, s.k);
+    rules.push_back({.family = "decoding", .name = name, .compute = [theirs](Records& records) {
+                       evaluate(theirs, records);
+                     }});
+  };
+  const bool choice = row_of(s.operation).arithmetic == Arithmetic::choice;
+  if (const Format* const a = other(*s.a))
+    add(a, choice ? a : s.to, fmt::format("operands read as {}", a->name));
+  if (const Format* const to = choice ? nullptr : other(*s.to))
+    add(s.a, to, fmt::format("results written as {}", to->name));
+}
+
+/// Choices that take both zeros for equal, and that of x86's MINPS, which takes B where nothing is
+/// less.
+void add_equal_zeros(const Subject& s, std::vector<Rule>& rules) {
+  if (row_of(s.operation).arithmetic != Arithmetic::choice || !s.to->has_negative_zero()) return;
+  const auto add = [&](const char* name, const char* from, bool x86) {
+    rules.push_back({.family = "zero", .name = name, .compute = [s, from, x86](Records& records) {
+                       evaluate(s, records);
+                       const Layout layout = layout_of(s);
+                       const auto at = [&](const char* field) {
+                         return static_cast<std::size_t>(find_field(layout, field));
+                       };
+                       const std::size_t a = at("a"), b = at("b"), out = at("out"),
+                                         flags = at("flags");
+                       for (std::int64_t i = 0; i < records.size; ++i) {
+                         const auto n = static_cast<std::size_t>(i);
+                         const Class x = decode(*s.a, records.columns[a][n]).kind,
+                                     y = decode(*s.a, records.columns[b][n]).kind;
+                         const bool nan = x86 && (x == Class::nan || y == Class::nan);
+                         if (!nan && (x != Class::zero || y != Class::zero)) continue;
+                         records.columns[out][n] = records.columns[at(from)][n];
+                         if (nan) records.columns[flags][n] |= kInvalid;
+                       }
+                     }});
+  };
+  add("both zeros are equal, and A is the result", "a", false);
+  add("both zeros are equal, and B is the result", "b", false);
+  add("B where an operand is NaN or both are zero, as x86 does", "b", true);
+}
+
 /// Results of one operation as operands of another.
 std::vector<std::uint64_t>& column(Records& r, const Layout& layout, const char* name) {
   return r.columns[static_cast<std::size_t>(find_field(layout, name))];
@@ -355,6 +406,8 @@ std::vector<Rule> operation_rules(const Subject& s) {
   add_reciprocal(s, rules);
   add_unfused(s, rules);
   add_other_operations(s, rules);
+  add_other_signs(s, rules);
+  add_equal_zeros(s, rules);
   return rules;
 }
 
