@@ -9,7 +9,7 @@
 
 #include "api/array_files.hpp"
 #include "api/units.hpp"
-#include "emu/unit/integer/int32_sums.hpp"
+#include "emu/unit/integer/requantize.hpp"
 #include "formats/codec.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/npy.hpp"

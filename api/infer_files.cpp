@@ -15,7 +15,7 @@
 #include "api/array_files.hpp"
 #include "emu/net/data/dataset.hpp"
 #include "emu/net/data/images.hpp"
-#include "emu/net/data/source_options.hpp"
+#include "emu/net/data/load_dataset.hpp"
 #include "emu/net/fold_batch_norm.hpp"
 #include "emu/net/memory_plan.hpp"
 #include "emu/net/model/load_network.hpp"

@@ -1,6 +1,7 @@
 // A network: operators in topological order, each reading values by number; the inputs come first.
 #pragma once
 #include <array>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <span>
@@ -97,5 +98,25 @@ void apply_buffers(Graph&, const std::vector<NodeBuffer>&);
 /// He-normal weights, the last ones with deviation 1 / fan_in, all else its `initial` value: a
 /// function of the seed and the parameter's name.
 void initialize(Graph&, std::uint64_t seed);
+
+/// The network that computes value `to` from the values `from`, its inputs in that order: the nodes
+/// between, under their names. It shares the operators with `graph`, which must outlive it: the
+/// parameters are the same objects, so that training or loading the part changes the whole. Code
+/// that distinguishes operators by class (fold_batch_norm) does not see through it. Parts one after
+/// the other compute the bits of the whole, forward and, with gradients(), backward. Throws Error
+/// with the nearest known name for a value that is not there, and where `to` also depends on a
+/// network input that is not among `from`, or not on one of `from`.
+Graph subgraph(Graph& graph, std::span<const std::string> from, const std::string& to);
+
+/// subgraph() from those inputs of the network on which the value depends; `inputs` are their
+/// places.
+struct PartFromInputs {
+  Graph graph;
+  std::vector<std::size_t> inputs;
+
+  /// Their tensors out of a batch of all inputs.
+  std::vector<Tensor> read(std::vector<Tensor> batch) const;
+};
+PartFromInputs part_from_inputs(Graph& graph, const std::string& to);
 
 }  // namespace numemu::net

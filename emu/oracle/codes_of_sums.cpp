@@ -9,7 +9,7 @@
 
 #include "emu/oracle/classes.hpp"
 #include "emu/oracle/evaluate.hpp"
-#include "emu/unit/integer/int32_sums.hpp"
+#include "emu/unit/integer/requantize.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::oracle {

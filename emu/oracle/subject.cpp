@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "emu/unit/description/json.hpp"
-#include "emu/unit/integer/int32_sums.hpp"
+#include "emu/unit/integer/requantize.hpp"
 #include "emu/unit/sparse/pattern.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json.hpp"

@@ -241,12 +241,6 @@ LatencyLaw latency_law(std::string_view text) {
   return law;
 }
 
-std::vector<std::string> latency_forms() {
-  std::vector<std::string> forms;
-  for (const LawKind& kind : law_kinds()) forms.push_back(form_of(kind));
-  return forms;
-}
-
 RandomSource latency_source(std::uint64_t seed, std::string_view user, std::int64_t step,
                             std::string_view use) {
   return {.seed = seed,

@@ -42,8 +42,6 @@ LatencyLaw latency_law(std::string_view text);
 /// The law of latencies that were measured, each equally likely; `origin` starts the messages.
 /// Throws Error as latency_law() does for a file.
 LatencyLaw measured_latencies(std::vector<double> latencies, const std::string& origin);
-/// The forms that latency_law() takes, for help and messages.
-std::vector<std::string> latency_forms();
 
 /// The draws of a step of a simulation: stream `latency`, identity USER/latency/STEP/USE.
 RandomSource latency_source(std::uint64_t seed, std::string_view user, std::int64_t step,

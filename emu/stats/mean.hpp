@@ -1,4 +1,4 @@
-// A mean with its standard error, from sums over fixed pairwise trees.
+// Means with their standard error, and sums of squares, from sums over fixed pairwise trees.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -8,6 +8,12 @@
 #include "formats/portable/pairwise.hpp"
 
 namespace numemu::stats {
+
+/// pairwise_sum of x[i]^2, i in [0, n).
+double sum_of_squares(std::int64_t n, const float* x);
+
+/// pairwise_sum of (x[i] - y[i])^2, i in [0, n), the differences in float64.
+double sum_of_squared_differences(std::int64_t n, const float* x, const float* y);
 
 /// Of independent numbers. A single one has no error: it is NaN.
 struct Mean {

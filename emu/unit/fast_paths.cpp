@@ -12,7 +12,6 @@
 #include "emu/unit/fused/few_form.hpp"
 #include "emu/unit/fused/float_form.hpp"
 #include "emu/unit/fused/group_form.hpp"
-#include "emu/unit/fused/half_form.hpp"
 #include "emu/unit/fused/integer_form.hpp"
 #include "emu/unit/integer/integer.hpp"
 #include "emu/unit/lanes/lanes.hpp"

@@ -10,7 +10,7 @@
 #include <map>
 
 #include "emu/stats/mean.hpp"
-#include "emu/unit/result_values.hpp"
+#include "emu/unit/unit.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/judge.hpp"
 #include "experiments/engine/run_points.hpp"

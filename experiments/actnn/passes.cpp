@@ -13,7 +13,6 @@
 #include "emu/net/train/shuffle.hpp"
 #include "emu/stats/interval.hpp"
 #include "emu/stats/mean.hpp"
-#include "emu/stats/squares.hpp"
 #include "experiments/engine/study.hpp"
 #include "experiments/engine/train_trial.hpp"
 #include "experiments/engine/trials.hpp"

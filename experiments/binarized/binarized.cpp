@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "emu/net/gemm_layers.hpp"
+#include "emu/net/graph.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/batch_norm.hpp"
-#include "emu/net/subgraph.hpp"
 #include "emu/stats/mean.hpp"
 #include "emu/stats/paired.hpp"
 #include "emu/unit/unit.hpp"

@@ -19,7 +19,6 @@
 #include "emu/net/train/options.hpp"
 #include "emu/stats/laws.hpp"
 #include "emu/stats/mean.hpp"
-#include "emu/stats/squares.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/study.hpp"
 #include "experiments/engine/trials.hpp"

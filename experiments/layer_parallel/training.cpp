@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "emu/net/backward.hpp"
+#include "emu/net/graph.hpp"
 #include "emu/net/memory_plan.hpp"
-#include "emu/net/subgraph.hpp"
 #include "emu/net/train/optimizer.hpp"
 #include "emu/net/train/schedule.hpp"
 #include "emu/net/train/shuffle.hpp"

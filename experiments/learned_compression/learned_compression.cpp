@@ -19,7 +19,7 @@
 #include "experiments/workers/training_with_workers.hpp"
 #include "formats/portable/math.hpp"
 #include "policies/exchange/base/autoencoder.hpp"
-#include "policies/exchange/base/selection.hpp"
+#include "policies/exchange/base/rule.hpp"
 
 namespace numemu::experiments::learned_compression {
 

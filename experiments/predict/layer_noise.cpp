@@ -11,7 +11,6 @@
 #include "emu/net/tensor.hpp"
 #include "emu/stats/interval.hpp"
 #include "emu/stats/mean.hpp"
-#include "emu/stats/squares.hpp"
 #include "experiments/predict/injected_network.hpp"
 #include "experiments/predict/layer_powers.hpp"
 #include "experiments/predict/listening.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "emu/net/gemm_layers.hpp"
-#include "emu/stats/squares.hpp"
+#include "emu/stats/mean.hpp"
 #include "formats/portable/pairwise.hpp"
 
 namespace numemu::experiments {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "experiments/predict/layer_noise.hpp"
-#include "policies/notes/note.hpp"
+#include "policies/notes/notes.hpp"
 
 namespace numemu::experiments {
 

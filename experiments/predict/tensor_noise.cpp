@@ -6,7 +6,6 @@
 
 #include "emu/stats/interval.hpp"
 #include "emu/stats/mean.hpp"
-#include "emu/stats/squares.hpp"
 #include "experiments/predict/block_noise.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/scaling/quantize_blocks.hpp"

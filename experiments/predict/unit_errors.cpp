@@ -6,7 +6,6 @@
 
 #include "emu/net/product.hpp"
 #include "emu/unit/description/fields.hpp"
-#include "emu/unit/result_values.hpp"
 #include "emu/unit/unit.hpp"
 #include "policies/recipe/unit_operands.hpp"
 

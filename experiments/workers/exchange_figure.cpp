@@ -13,7 +13,7 @@
 #include "experiments/report/number_text.hpp"
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
-#include "policies/exchange/base/selection.hpp"
+#include "policies/exchange/base/rule.hpp"
 
 namespace numemu::experiments {
 namespace {

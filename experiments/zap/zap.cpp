@@ -14,7 +14,6 @@
 #include "experiments/zap/zap_trial.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
-#include "policies/zap/position_mask.hpp"
 #include "policies/zap/predictor.hpp"
 #include "policies/zap/zap_network.hpp"
 

@@ -23,7 +23,7 @@
 #include "formats/random.hpp"
 #include "policies/calibrate/least_squares.hpp"
 #include "policies/calibrate/running_statistics.hpp"
-#include "policies/zap/zap_numerics.hpp"
+#include "policies/zap/zap_network.hpp"
 
 namespace numemu::experiments {
 

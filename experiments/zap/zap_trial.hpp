@@ -16,7 +16,7 @@
 #include "experiments/engine/workbench.hpp"
 #include "formats/storage/fields.hpp"
 #include "formats/storage/json.hpp"
-#include "policies/zap/bookkeeping.hpp"
+#include "policies/zap/zap_network.hpp"
 
 namespace numemu::experiments {
 

@@ -17,7 +17,6 @@
 #include "emu/net/ops/conv.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/matmul.hpp"
-#include "emu/unit/integer/int32_sums.hpp"
 #include "emu/unit/integer/requantize.hpp"
 #include "emu/unit/unit.hpp"
 #include "formats/error.hpp"

@@ -7,7 +7,6 @@
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/net/train/options.hpp"
 #include "formats/error.hpp"
-#include "policies/exchange/base/drawn_signs.hpp"
 #include "policies/exchange/base/rule.hpp"
 
 namespace numemu::policies {

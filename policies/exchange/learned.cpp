@@ -17,7 +17,6 @@
 #include "formats/error.hpp"
 #include "policies/exchange/base/autoencoder.hpp"
 #include "policies/exchange/base/rule.hpp"
-#include "policies/exchange/base/selection.hpp"
 
 namespace numemu::policies {
 namespace {

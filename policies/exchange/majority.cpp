@@ -1,7 +1,6 @@
 // Exchange majority: each worker sends the signs of its momentum, and the sign of most of them
 // comes back.
 #include "emu/net/ops/elementwise.hpp"
-#include "policies/exchange/base/drawn_signs.hpp"
 #include "policies/exchange/base/rule.hpp"
 
 namespace numemu::policies {

@@ -3,7 +3,6 @@
 #include <bit>
 
 #include "policies/exchange/base/rule.hpp"
-#include "policies/exchange/base/selection.hpp"
 #include "policies/numerics/random_identity.hpp"
 
 namespace numemu::policies {

@@ -1,7 +1,6 @@
 // Exchange scalecom: workers take turns to choose the places of their largest elements for all, and
 // what is kept passes a low-pass filter (ScaleCom, Chen et al., NeurIPS 2020).
 #include "policies/exchange/base/rule.hpp"
-#include "policies/exchange/base/selection.hpp"
 
 namespace numemu::policies {
 namespace {

@@ -1,7 +1,6 @@
 // Exchange topk: each worker sends the largest elements of its gradients and keeps the rest for
 // later steps (Aji and Heafield, EMNLP 2017; error feedback: Stich et al., NeurIPS 2018).
 #include "policies/exchange/base/rule.hpp"
-#include "policies/exchange/base/selection.hpp"
 
 namespace numemu::policies {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "emu/net/numerics.hpp"
 #include "emu/unit/integer/requantize.hpp"
-#include "policies/numerics/operand_counts.hpp"
+#include "policies/numerics/overflow_sample.hpp"
 #include "policies/numerics/quantized_tensor.hpp"
 #include "policies/recipe/recipe.hpp"
 #include "policies/recipe/role_quantizer.hpp"

@@ -9,7 +9,6 @@
 
 #include "emu/net/train/options.hpp"
 #include "formats/error.hpp"
-#include "policies/numerics/learned_scales.hpp"
 #include "policies/numerics/sets_scales.hpp"
 #include "policies/policy.hpp"
 #include "policies/recipe/choices.hpp"

@@ -1,7 +1,30 @@
-// What the numerics of roles give to policies that decide static scales in the place of calibration.
+// What the numerics of roles give to policies that decide static scales in the place of
+// calibration, and what training asks of policies that learn scales.
 #pragma once
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "policies/recipe/fixed_ranges.hpp"
+#include "policies/recipe/role_table.hpp"
 
 namespace numemu::policies {
+
+/// A base class beside Policy.
+class LearnsScales {
+ public:
+  virtual ~LearnsScales() = default;
+  /// Puts the text of fixed scales (role_quantizer.hpp) in the place of what a layer's role had.
+  using UseScales =
+      std::function<void(std::string_view layer, RolePart, const std::string& scales)>;
+  /// Called once, before the first step.
+  virtual void give_scales_to(UseScales) = 0;
+  /// That of the steps that follow; 0 before the first call.
+  virtual void set_learning_rate(double) = 0;
+  /// The ranges that codes reach under what was learned so far, or with `best` until the end of the
+  /// epoch with the lowest validation loss; empty before the first step.
+  virtual FixedRanges learned(bool best) const = 0;
+};
 
 class RoleNumerics;
 

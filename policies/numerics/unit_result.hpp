@@ -9,8 +9,8 @@
 #include "emu/net/product.hpp"
 #include "emu/unit/unit.hpp"
 #include "formats/format.hpp"
-#include "policies/numerics/operand_counts.hpp"
 #include "policies/numerics/operand_scales.hpp"
+#include "policies/numerics/overflow_sample.hpp"
 #include "policies/numerics/recipe_layer.hpp"
 
 namespace numemu::policies {

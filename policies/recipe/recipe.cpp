@@ -18,7 +18,6 @@
 #include "policies/error_at.hpp"
 #include "policies/recipe/choices.hpp"
 #include "policies/recipe/fixed_ranges.hpp"
-#include "policies/recipe/layers.hpp"
 #include "policies/recipe/recipe_units.hpp"
 #include "policies/recipe/roles.hpp"
 #include "policies/recipe/stages.hpp"

@@ -45,4 +45,16 @@ Json canonical_gemm_patches(const JsonReader& gemms, RecipeUnits&);
 /// Canonical gemms as the typed view's.
 void read_gemms(const Json& canonical, const RecipeUnits&, LayerRecipe&);
 
+// The layers entries of a recipe: patches laid over the base, later ones winning.
+
+/// {"roles", "gemms"} of `base` with an entry's patch laid over, canonical. The entry's gemms are
+/// canonical already. Throws Error naming the key.
+Json merged_layer(const Json& base, const JsonReader& entry);
+/// The typed view of canonical {"roles", "gemms"}.
+LayerRecipe typed_layer(const Json& merged, const RecipeUnits&);
+/// Throws Error naming the key unless every quantized operand is one that its unit takes.
+void require_units_take(const LayerRecipe&, const JsonReader& where);
+/// The entries with canonical names, each checked against the base.
+Json canonical_layers(const Json& base, const JsonReader& layers, RecipeUnits&);
+
 }  // namespace numemu::policies

@@ -14,7 +14,7 @@
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/net/train/optimizer.hpp"
 #include "emu/net/train/shuffle.hpp"
-#include "emu/stats/squares.hpp"
+#include "emu/stats/mean.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/pairwise.hpp"

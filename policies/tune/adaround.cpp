@@ -11,8 +11,7 @@
 #include "emu/net/train/optimizer.hpp"
 #include "emu/unit/chain/chain.hpp"
 #include "policies/tuning/gptq.hpp"
-#include "policies/tuning/rounding_step.hpp"
-#include "policies/tuning/weight_grid.hpp"
+#include "policies/tuning/weight_rounding.hpp"
 
 namespace numemu::policies {
 namespace {

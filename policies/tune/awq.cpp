@@ -10,10 +10,9 @@
 #include "formats/error.hpp"
 #include "policies/recipe/bound_recipe.hpp"
 #include "policies/tuning/equalise.hpp"
-#include "policies/tuning/moved_scales.hpp"
 #include "policies/tuning/tune_step.hpp"
 #include "policies/tuning/tuned_layers.hpp"
-#include "policies/tuning/weight_grid.hpp"
+#include "policies/tuning/weight_rounding.hpp"
 
 namespace numemu::policies {
 namespace {

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "policies/tuning/moved_scales.hpp"
 #include "policies/tuning/tune_step.hpp"
 
 namespace numemu::policies {

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "policies/tuning/rounding_step.hpp"
+#include "policies/tuning/weight_rounding.hpp"
 
 namespace numemu::policies {
 namespace {

@@ -10,7 +10,7 @@
 #include <map>
 
 #include "emu/net/math.hpp"
-#include "emu/stats/squares.hpp"
+#include "emu/stats/mean.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "formats/joined.hpp"

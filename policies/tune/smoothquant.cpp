@@ -6,7 +6,6 @@
 
 #include "emu/net/numerics.hpp"
 #include "policies/tuning/equalise.hpp"
-#include "policies/tuning/moved_scales.hpp"
 #include "policies/tuning/tune_step.hpp"
 
 namespace numemu::policies {

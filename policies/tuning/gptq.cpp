@@ -12,7 +12,7 @@
 #include "formats/error.hpp"
 #include "formats/portable/pairwise.hpp"
 #include "policies/calibrate/least_squares.hpp"
-#include "policies/tuning/weight_grid.hpp"
+#include "policies/tuning/weight_rounding.hpp"
 
 namespace numemu::policies {
 namespace {

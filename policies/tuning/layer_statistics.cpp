@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "emu/net/gemm_layers.hpp"
-#include "emu/net/subgraph.hpp"
+#include "emu/net/graph.hpp"
 #include "formats/portable/pairwise.hpp"
 
 namespace numemu::policies {

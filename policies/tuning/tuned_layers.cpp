@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "emu/net/gemm_layers.hpp"
+#include "emu/net/graph.hpp"
 #include "emu/net/numerics.hpp"
 #include "emu/net/ops/recurrent.hpp"
-#include "emu/net/subgraph.hpp"
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
 #include "policies/numerics/quantized_tensor.hpp"

@@ -11,7 +11,6 @@
 #include "emu/net/data/images.hpp"
 #include "emu/net/data/load_dataset.hpp"
 #include "emu/net/data/npz.hpp"
-#include "emu/net/data/source_options.hpp"
 #include "emu/net/data/stored_type.hpp"
 #include "emu/net/memory.hpp"
 #include "formats/digest.hpp"

@@ -6,7 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include "emu/net/data/augment.hpp"
 #include "emu/net/data/images.hpp"
 #include "emu/net/data/samples.hpp"
 #include "emu/net/tensor.hpp"

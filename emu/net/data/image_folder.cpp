@@ -17,7 +17,6 @@
 #include "emu/net/data/images.hpp"
 #include "emu/net/data/load_dataset.hpp"
 #include "emu/net/data/picture.hpp"
-#include "emu/net/data/source_options.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"

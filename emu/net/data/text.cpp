@@ -11,7 +11,6 @@
 
 #include "emu/net/data/byte_source.hpp"
 #include "emu/net/data/load_dataset.hpp"
-#include "emu/net/data/source_options.hpp"
 #include "emu/net/ops/elementwise.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"

@@ -7,7 +7,6 @@
 
 #include "emu/net/data/byte_source.hpp"
 #include "emu/net/data/load_dataset.hpp"
-#include "emu/net/data/source_options.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "emu/net/data/augment.hpp"
+#include "emu/net/data/samples.hpp"
 #include "emu/net/train/image_sizes.hpp"
 
 namespace numemu::net {

@@ -8,9 +8,20 @@
 #include <vector>
 
 #include "emu/oracle/identify/dots.hpp"
+#include "emu/oracle/patches.hpp"
 #include "emu/unit/description.hpp"
 
 namespace numemu::oracle {
+
+// Rivals of a unit: descriptions that differ from its own in one parameter and in some result.
+
+/// The patches for which some constructed or random question of this depth has another result; of
+/// several that agree on all of them, the first. `depth` 0: twice the instruction's K.
+std::vector<Rival> rivals_of(const unit::UnitDescription&, int depth = 0);
+
+/// The depth at which two instructions follow each other, between 8 and 128: a multiple of the
+/// sparsity's group.
+int telling_depth(const unit::UnitDescription&);
 
 /// Asks the product 1 at each position, alone: those with the answer to no product at all, where
 /// others have another one. Of dense dots; else none.

@@ -13,7 +13,6 @@
 #include "emu/oracle/generator.hpp"
 #include "emu/oracle/identify/candidates.hpp"
 #include "emu/oracle/identify/protocol.hpp"
-#include "emu/oracle/identify/rival.hpp"
 #include "emu/oracle/identify/summation_tree.hpp"
 
 namespace numemu::oracle {

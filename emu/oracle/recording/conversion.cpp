@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "emu/oracle/recording/batch.hpp"
-#include "emu/oracle/recording/philox.hpp"
+#include "emu/oracle/recording/data.hpp"
 
 namespace numemu::oracle::recording {
 namespace {

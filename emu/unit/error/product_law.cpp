@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "emu/unit/error/sums.hpp"
+#include "emu/unit/error/sum_walk.hpp"
 #include "emu/unit/operand.hpp"
 #include "formats/error.hpp"
 

@@ -1,7 +1,7 @@
 // Fused units in float64 rounded toward zero: one multiply-add aligns, cuts and adds a product.
 #pragma once
 #include "emu/unit/description.hpp"
-#include "emu/unit/fused/prepare_tile.hpp"
+#include "emu/unit/fused/prepare.hpp"
 #include "emu/unit/unit.hpp"
 
 namespace numemu::unit {

@@ -1,8 +1,6 @@
 // Fused units of few fraction bits by float32 multiply-adds rounded toward zero.
 #pragma once
 #include "emu/unit/description.hpp"
-#include "emu/unit/fused/float_form_tile.hpp"
-#include "emu/unit/fused/prepare.hpp"
 #include "emu/unit/unit.hpp"
 
 namespace numemu::unit {
@@ -12,11 +10,12 @@ namespace numemu::unit {
 /// states, or on a CPU without fused multiply-add. Throws Error as Unit::multiply does.
 bool multiply_fused_float(const UnitDescription&, const Gemm&);
 
-/// The parts of it, for the half form: whether it covers the rule; and the operands; the whole
-/// product as one tile; that tile cut for threads and run.
-bool float_form_covers(const FusedRule&);
-bool float_form_takes(const FusedOperands&, const Gemm&);
-FloatFormTile float_form_problem(const Gemm&, const FusedOperands&);
-void run_float_form(FloatFormTile whole);
+// Fused units of at most 13 fraction bits and 8-bit operands by float16 multiplications
+// (AVX512-FP16).
+
+/// Computes the product, or returns false having written nothing: where the description or the
+/// exponents that occur leave what float_form.cpp proves, and on a CPU without the instructions.
+/// Throws Error as Unit::multiply does.
+bool multiply_fused_half(const UnitDescription&, const Gemm&);
 
 }  // namespace numemu::unit

@@ -11,7 +11,6 @@
 
 #include "emu/unit/fused/prepare.hpp"
 #include "emu/unit/fused/prepare_loop-inl.hpp"
-#include "emu/unit/fused/prepare_tile.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace numemu::unit::HWY_NAMESPACE {

@@ -1,7 +1,7 @@
 // Fused units in 32-bit integers: products scaled to units of the last kept bit, converted, added.
 #pragma once
 #include "emu/unit/description.hpp"
-#include "emu/unit/fused/prepare_tile.hpp"
+#include "emu/unit/fused/prepare.hpp"
 #include "emu/unit/unit.hpp"
 
 namespace numemu::unit {

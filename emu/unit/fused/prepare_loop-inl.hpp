@@ -18,7 +18,7 @@
 #include <type_traits>
 
 #include "emu/unit/chain/chain_pack-inl.hpp"
-#include "emu/unit/fused/prepare_tile.hpp"
+#include "emu/unit/fused/prepare.hpp"
 #include "emu/unit/fused/prepare_values.hpp"
 #include "formats/float_guard.hpp"
 

@@ -1,12 +1,35 @@
 // An integer operand ready to be packed: its padded source as elements of 1, 2 or 4 bytes.
 #pragma once
+#include <hwy/aligned_allocator.h>
+
 #include <cstdint>
 #include <vector>
 
-#include "emu/unit/integer/scratch.hpp"
 #include "emu/unit/unit.hpp"
 
 namespace numemu::unit {
+
+// Aligned buffers that a thread keeps for its next product: fresh pages cost as much as packing.
+
+/// Uninitialised bytes, aligned for vectors. Release them on the thread that allocated them.
+class Scratch {
+ public:
+  Scratch() = default;
+  explicit Scratch(std::int64_t bytes);
+  ~Scratch();
+  Scratch(Scratch&& other) noexcept;
+  Scratch& operator=(Scratch&& other) noexcept;
+
+  std::uint8_t* get() const { return memory_.get(); }
+
+ private:
+  using Memory = hwy::AlignedFreeUniquePtr<std::uint8_t[]>;
+  struct Kept;
+  static Kept& kept();
+
+  Memory memory_;
+  std::int64_t bytes_ = 0;
+};
 
 /// Bytes of depth that one tile holds per row: 16 words of 4 bytes.
 constexpr std::int64_t kChunkBytes = 64;

@@ -7,10 +7,24 @@
 #include <bit>
 #include <limits>
 
+#include "emu/unit/description.hpp"
 #include "formats/error.hpp"
 #include "formats/suggest.hpp"
 
 namespace numemu::unit {
+
+bool gives_int32(const Unit& unit) {
+  const UnitDescription* const u = unit.description();
+  if (u == nullptr || unit.d_format() != nullptr) return false;
+  const Register& r = result_register(*u);
+  return r.bits == 32 && r.fraction == 0;
+}
+
+IntegerEnds ends_of_integers(const Format& format) {
+  if (!format.is_signed) return {0, (1 << format.bits) - 1};
+  return {-(1 << (format.bits - 1)), (1 << (format.bits - 1)) - 1};
+}
+
 namespace {
 
 constexpr std::int64_t kMostSum = std::numeric_limits<std::int32_t>::max(),

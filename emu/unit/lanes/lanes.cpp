@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "emu/unit/chain/chain_tile.hpp"
-#include "emu/unit/lanes/flush_guard.hpp"
 #include "emu/unit/lanes/redo.hpp"
 #include "emu/unit/lanes/side.hpp"
 #include "emu/unit/tiles.hpp"

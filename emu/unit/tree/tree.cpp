@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "emu/unit/chain/chain_kernel-inl.hpp"
-#include "emu/unit/lanes/flush_guard.hpp"
 #include "emu/unit/lanes/lanes.hpp"
 #include "emu/unit/lanes/redo.hpp"
 #include "emu/unit/lanes/side.hpp"

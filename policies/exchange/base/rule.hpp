@@ -1,5 +1,6 @@
 // Rules of exchange: what workers send of their gradients, as a base of the policies that compress.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -8,10 +9,26 @@
 #include <vector>
 
 #include "emu/net/exchange.hpp"
+#include "formats/random.hpp"
 #include "policies/policy.hpp"
 #include "policies/recipe/bound_recipe.hpp"
 
 namespace numemu::policies {
+
+// Which elements of a tensor a rule of exchange sends.
+
+/// How many elements of n a share is: rounded to the nearest, at least 1.
+std::size_t sent_elements(double share, std::size_t n);
+/// The bits of a place among n elements.
+double index_bits(std::size_t n);
+/// The places of the `count` elements of largest magnitude, ascending; of equal ones the lower
+/// places. NaN counts as the largest, so that no residual keeps one. 1 <= count <= size.
+std::vector<std::size_t> largest(std::span<const float> x, std::size_t count);
+/// Sorts places by their elements, the least first; equal ones keep their order. NaN stands beyond
+/// the infinities, on the side of its sign.
+void sort_by_value(std::span<std::size_t> places, std::span<const float> x);
+/// Writes zeros at all other places.
+void keep_only(const std::vector<std::size_t>& places, std::span<float> x);
 
 /// One tensor of one step that a sender sends: a worker, or a node of the hierarchical order.
 struct Message {
@@ -30,6 +47,15 @@ struct Message {
   /// The bits of a place among the elements.
   double index_bits() const;
 };
+
+// One random sign for each element, whose mean is the element: what one bit carries of it.
+
+/// Replaces each x in [-1, 1] by +1 with probability (1 + x) / 2 and else by -1: element i is +1
+/// where its uniform number is below. A NaN stays, so that a training that diverged is seen.
+void draw_signs(const RandomSource&, std::span<float> x);
+
+/// The draws of a message of the run with that seed: tensor PARAMETER/exchange/STEP.SENDER/USE.
+RandomSource sign_random(std::uint64_t seed, const Message&, std::string_view use);
 
 /// Gathers the gradients of all workers and has each tensor that chose the rule, and that the rule
 /// takes, exchanged by it; the others are sent whole. What receivers read of the messages

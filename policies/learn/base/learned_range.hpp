@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "policies/numerics/learned_scales.hpp"
+#include "policies/numerics/sets_scales.hpp"
 #include "policies/policy.hpp"
 #include "policies/recipe/bound_recipe.hpp"
 #include "policies/recipe/role_quantizer.hpp"

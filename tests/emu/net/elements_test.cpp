@@ -1,4 +1,3 @@
-#include "emu/net/elements.hpp"
 
 #include <utility>
 #include <vector>

@@ -1,9 +1,8 @@
 // Parts of a network, one after the other, compute the bits of the whole in both directions.
-#include "emu/net/subgraph.hpp"
-
 #include <memory>
 
 #include "emu/net/backward.hpp"
+#include "emu/net/graph.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/binary.hpp"
 #include "emu/net/ops/linear.hpp"

@@ -1,9 +1,8 @@
 // Sums of squares: the bits of the pairwise tree, whatever the number of terms.
-#include "emu/stats/squares.hpp"
-
 #include <cmath>
 #include <vector>
 
+#include "emu/stats/mean.hpp"
 #include "formats/portable/pairwise.hpp"
 #include "tests/catch.hpp"
 

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "emu/unit/lanes/flush_guard.hpp"
+#include "emu/unit/lanes/lanes.hpp"
 #include "formats/containers.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"

@@ -1,9 +1,8 @@
 // Results of units as numbers: floating formats and registers of every container.
-#include "emu/unit/result_values.hpp"
-
 #include <cstdint>
 #include <vector>
 
+#include "emu/unit/unit.hpp"
 #include "formats/containers.hpp"
 #include "formats/convert.hpp"
 #include "tests/catch.hpp"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "formats/error.hpp"
-#include "policies/exchange/base/drawn_signs.hpp"
+#include "policies/exchange/base/rule.hpp"
 #include "policies/numerics/random_identity.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/exchange/one_matrix.hpp"

@@ -1,8 +1,7 @@
 // Layers entries: patches over the base, canonical text, checks against the base.
-#include "policies/recipe/layers.hpp"
-
 #include "formats/error.hpp"
 #include "formats/storage/json.hpp"
+#include "policies/recipe/recipe_units.hpp"
 #include "policies/recipe/roles.hpp"
 #include "tests/catch.hpp"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "policies/tuning/gptq.hpp"
-#include "policies/tuning/weight_grid.hpp"
+#include "policies/tuning/weight_rounding.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 #include "tests/policies/tuning/roles.hpp"

@@ -6,7 +6,7 @@
 
 #include "formats/error.hpp"
 #include "policies/recipe/role_quantizer.hpp"
-#include "policies/tuning/weight_grid.hpp"
+#include "policies/tuning/weight_rounding.hpp"
 #include "tests/catch.hpp"
 #include "tests/oracle/linear_algebra.hpp"
 #include "tests/policies/numerics/by_hand.hpp"

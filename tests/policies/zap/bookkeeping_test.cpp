@@ -1,10 +1,9 @@
 // Hits, misses, savings and errors: the vector of the specification, and identities on random maps.
-#include "policies/zap/bookkeeping.hpp"
-
 #include <cmath>
 #include <limits>
 
 #include "formats/random.hpp"
+#include "policies/zap/zap_network.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/zap/correlated_maps.hpp"
 

@@ -1,8 +1,7 @@
 // The eight mask types: vectors of the specification, exact shares, what is refused.
-#include "policies/zap/position_mask.hpp"
-
 #include <string>
 
+#include "policies/zap/predictor.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 

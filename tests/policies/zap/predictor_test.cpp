@@ -10,7 +10,7 @@
 
 #include "emu/net/ops/conv.hpp"
 #include "formats/random.hpp"
-#include "policies/zap/bookkeeping.hpp"
+#include "policies/zap/zap_network.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 #include "tests/policies/zap/correlated_maps.hpp"

@@ -3,7 +3,7 @@
 
 #include "formats/error.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
-#include "policies/zap/zap_numerics.hpp"
+#include "policies/zap/zap_network.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 #include "tests/policies/zap/small_zap.hpp"

@@ -1,9 +1,8 @@
 // Predictors at work in a network: what is skipped, counted, passed on, and re-estimated under.
-#include "policies/zap/zap_numerics.hpp"
-
 #include <numeric>
 
 #include "policies/calibrate/running_statistics.hpp"
+#include "policies/zap/zap_network.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/zap/small_zap.hpp"
 

@@ -4,7 +4,7 @@
 
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/net/train/optimizer.hpp"
-#include "emu/stats/squares.hpp"
+#include "emu/stats/mean.hpp"
 
 namespace numemu::net {
 namespace {

@@ -1,11 +1,10 @@
 // Views of images: what shift, flip and crop show, that all outcomes come up evenly, and that seed,
 // epoch and image alone decide.
-#include "emu/net/data/augment.hpp"
-
 #include <map>
 #include <set>
 #include <vector>
 
+#include "emu/net/data/samples.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 

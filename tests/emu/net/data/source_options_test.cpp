@@ -1,9 +1,8 @@
 // Sets from users' files: arrays, tokens, texts with options, CIFAR-100, and their mistakes.
-#include "emu/net/data/source_options.hpp"
-
 #include <fmt/format.h>
 
 #include "emu/net/data/dataset.hpp"
+#include "emu/net/data/load_dataset.hpp"
 #include "emu/net/data/view.hpp"
 #include "formats/storage/npy.hpp"
 #include "tests/catch.hpp"

@@ -1,10 +1,9 @@
 // Local steps: workers against trainings of their own, and a run that is interrupted between two
 // exchanges.
-#include "emu/net/train/replicas.hpp"
-
 #include <stdexcept>
 
 #include "emu/net/nets.hpp"
+#include "emu/net/train/optimizer.hpp"
 #include "emu/net/train/step.hpp"
 #include "emu/net/train/train.hpp"
 #include "formats/error.hpp"

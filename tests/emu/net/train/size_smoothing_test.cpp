@@ -1,10 +1,9 @@
 // Gradient smoothing: norms of copies by hand, the moving mean, what it does to a step, its state.
-#include "emu/net/train/size_smoothing.hpp"
-
 #include <cmath>
 
 #include "emu/net/nets.hpp"
 #include "emu/net/train/options.hpp"
+#include "emu/net/train/step.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/train/synthetic.hpp"

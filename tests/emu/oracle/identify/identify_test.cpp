@@ -7,7 +7,6 @@
 #include <chrono>
 
 #include "emu/oracle/identify/candidates.hpp"
-#include "emu/oracle/identify/rival.hpp"
 #include "emu/unit/unit.hpp"
 #include "tests/catch.hpp"
 

@@ -4,8 +4,8 @@
 #include <set>
 #include <string>
 
+#include "emu/oracle/identify/candidates.hpp"
 #include "emu/oracle/identify/questions.hpp"
-#include "emu/oracle/identify/rival.hpp"
 #include "emu/unit/unit.hpp"
 #include "tests/catch.hpp"
 

@@ -1,8 +1,7 @@
 // Rivals: one parameter away, valid, and told apart by some question.
-#include "emu/oracle/identify/rival.hpp"
-
 #include <algorithm>
 
+#include "emu/oracle/identify/candidates.hpp"
 #include "emu/oracle/identify/questions.hpp"
 #include "emu/unit/catalogue/models.hpp"
 #include "emu/unit/unit.hpp"

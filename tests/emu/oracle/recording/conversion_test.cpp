@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "emu/oracle/recording/batch.hpp"
-#include "emu/oracle/recording/philox.hpp"
+#include "emu/oracle/recording/data.hpp"
 #include "emu/oracle/replay/conversion_judge.hpp"
 #include "formats/format.hpp"
 #include "tests/catch.hpp"

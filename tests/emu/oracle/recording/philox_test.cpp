@@ -1,5 +1,4 @@
 // The generator against the known answers of Random123 and against the project's own.
-#include "emu/oracle/recording/philox.hpp"
 
 #include "emu/oracle/recording/data.hpp"
 #include "formats/random.hpp"

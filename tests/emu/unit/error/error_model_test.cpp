@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "emu/unit/result_values.hpp"
 #include "emu/unit/unit.hpp"
 #include "formats/analysis/normal_law.hpp"
 #include "formats/containers.hpp"

@@ -1,8 +1,7 @@
 // Probabilities of leaving a register beside simulated sums.
-#include "emu/unit/error/overflow.hpp"
-
 #include <cmath>
 
+#include "emu/unit/error/error_model.hpp"
 #include "formats/analysis/normal_law.hpp"
 #include "formats/random.hpp"
 #include "tests/catch.hpp"

@@ -1,9 +1,8 @@
 // Roundings of registers in float64 beside the reference conversion, exhaustively.
-#include "emu/unit/error/sums.hpp"
-
 #include <cmath>
 #include <vector>
 
+#include "emu/unit/error/sum_walk.hpp"
 #include "formats/codec.hpp"
 #include "formats/value.hpp"
 #include "tests/catch.hpp"

@@ -1,8 +1,7 @@
 // The plan of exact products: bounds are tight, and pieces add up to the value.
-#include "emu/unit/exact/exact_plan.hpp"
-
 #include <cmath>
 
+#include "emu/unit/exact/exact.hpp"
 #include "tests/catch.hpp"
 
 namespace exact_plan_test {

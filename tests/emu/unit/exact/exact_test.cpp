@@ -11,7 +11,6 @@
 #include <numeric>
 #include <vector>
 
-#include "emu/unit/exact/exact_plan.hpp"
 #include "emu/unit/operand.hpp"
 #include "formats/codec.hpp"
 #include "formats/float_guard.hpp"

@@ -1,6 +1,5 @@
 // The half form of fused FP8 units: equal to the reference in every bit, or declined.
-#include "emu/unit/fused/half_form.hpp"
-
+#include "emu/unit/fused/float_form.hpp"
 #include "emu/unit/fused/half_form_steps.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/unit/fused/form_problem.hpp"

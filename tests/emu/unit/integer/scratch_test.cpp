@@ -1,9 +1,8 @@
 // Kept buffers: aligned, never shared, used again.
-#include "emu/unit/integer/scratch.hpp"
-
 #include <cstdint>
 #include <utility>
 
+#include "emu/unit/integer/elements.hpp"
 #include "tests/catch.hpp"
 
 namespace scratch_test {

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "emu/unit/integer/integer.hpp"
-#include "emu/unit/integer/plan.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/unit/integer/integer_problem.hpp"
 

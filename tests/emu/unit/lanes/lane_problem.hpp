@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "emu/unit/description.hpp"
-#include "emu/unit/lanes/flush_guard.hpp"
+#include "emu/unit/lanes/lanes.hpp"
 #include "emu/unit/reference/dot.hpp"
 #include "formats/codec.hpp"
 #include "tests/catch.hpp"

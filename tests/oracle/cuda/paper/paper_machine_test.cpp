@@ -7,8 +7,8 @@
 #include <tuple>
 #include <utility>
 
+#include "emu/oracle/recording/data.hpp"
 #include "emu/oracle/recording/instruction.hpp"
-#include "emu/oracle/recording/philox.hpp"
 #include "emu/oracle/replay/instruction_unit.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/oracle/recording/named.hpp"

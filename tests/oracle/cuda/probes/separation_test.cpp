@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "emu/oracle/recording/data.hpp"
 #include "emu/oracle/recording/instruction.hpp"
-#include "emu/oracle/recording/philox.hpp"
 #include "emu/oracle/recording/probe.hpp"
 #include "emu/oracle/replay/record_rules.hpp"
 #include "tests/catch.hpp"

@@ -1,9 +1,8 @@
 // Drawn signs: which draw gives which sign, the ends, NaN, mean and variance.
-#include "policies/exchange/base/drawn_signs.hpp"
-
 #include <cmath>
 #include <vector>
 
+#include "policies/exchange/base/rule.hpp"
 #include "tests/catch.hpp"
 
 namespace numemu::drawn_signs_test {

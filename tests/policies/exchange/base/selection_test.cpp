@@ -1,6 +1,4 @@
 // The largest elements against a sort, with ties and NaN; what is kept of a tensor.
-#include "policies/exchange/base/selection.hpp"
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "formats/random.hpp"
+#include "policies/exchange/base/rule.hpp"
 #include "tests/catch.hpp"
 
 namespace numemu::selection_test {

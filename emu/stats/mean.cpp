@@ -1,4 +1,4 @@
-#include "emu/stats/squares.hpp"
+#include "emu/stats/mean.hpp"
 
 #include <algorithm>
 #include <array>

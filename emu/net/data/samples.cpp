@@ -1,5 +1,4 @@
-// Views drawn in integers; every use of randomness has its own tensor word.
-#include "emu/net/data/augment.hpp"
+#include "emu/net/data/samples.hpp"
 
 #include <string>
 
