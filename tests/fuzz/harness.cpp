@@ -80,8 +80,8 @@ bool loaded = false;
 std::int64_t taken = 0;
 void (*finding)() = std::abort;
 const Target* first_target = nullptr;
-Target::Target(std::string_view target, Entry called)
-    : name(target), entry(called), next(first_target) {
+Target::Target(std::string_view target, Entry called, Mutate changed)
+    : name(target), entry(called), mutate(changed), next(first_target) {
   first_target = this;
 }
 

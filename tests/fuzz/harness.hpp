@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "tests/fuzz/mutate.hpp"
+
 namespace numemu::fuzz {
 
 using Entry = int (*)(const std::uint8_t* data, std::size_t size);
@@ -15,8 +17,9 @@ using Entry = int (*)(const std::uint8_t* data, std::size_t size);
 struct Target {
   std::string_view name;
   Entry entry;
+  Mutate mutate;
   const Target* next;
-  Target(std::string_view target, Entry called);
+  Target(std::string_view target, Entry called, Mutate changed);
 };
 extern const Target* first_target;
 
@@ -45,26 +48,41 @@ class InputFile {
 std::string_view text_of(const std::uint8_t* data, std::size_t size);
 
 /// Runs `load`; true where it loads, false where it throws Error. Anything else (another exception,
-/// an Error of several lines, more memory than 64 * size + allowance) is reported and ends the
-/// program by `finding`.
+/// an Error of several lines, more memory than 64 * size + allowance) is reported by `finding`.
 bool run(std::size_t size, std::int64_t allowance, const std::function<void()>& load);
 
 /// Set by run(): whether the last input loaded, and the most bytes that were allocated
 /// at a time.
 extern bool loaded;
 extern std::int64_t taken;
-/// Ends the program after a finding; std::abort, which a fuzzer recognises, unless replaced.
+/// Called for a finding; std::abort, which a fuzzer recognises, unless replaced.
 extern void (*finding)();
 
 }  // namespace numemu::fuzz
 
 /// Begins the function of the target `name`: libFuzzer's entry in a program of its own, one of the
-/// replay's targets otherwise.
+/// replay's targets otherwise. An ONNX target has its inputs changed by mutate_onnx(), for
+/// libFuzzer too, whose own changes then are one in eight.
 #ifdef NUMEMU_LIBFUZZER
 #define NUMEMU_FUZZ_TARGET(name) extern "C" int LLVMFuzzerTestOneInput
+#define NUMEMU_FUZZ_ONNX_TARGET(name)                                                            \
+  extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t*, std::size_t, std::size_t);              \
+  extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,           \
+                                                 std::size_t most, unsigned seed) {              \
+    if (seed % 8 == 0) return LLVMFuzzerMutate(data, size, most);                                \
+    return numemu::fuzz::mutated_onnx({data, size}, {data, size}, {data, most}, seed);           \
+  }                                                                                              \
+  extern "C" std::size_t LLVMFuzzerCustomCrossOver(                                              \
+      const std::uint8_t* data, std::size_t size, const std::uint8_t* other, std::size_t length, \
+      std::uint8_t* out, std::size_t most, unsigned seed) {                                      \
+    return numemu::fuzz::mutated_onnx({data, size}, {other, length}, {out, most}, seed);         \
+  }                                                                                              \
+  NUMEMU_FUZZ_TARGET(name)
 #else
-#define NUMEMU_FUZZ_TARGET(name)                                        \
-  static int name##_entry(const std::uint8_t* data, std::size_t size);  \
-  static const numemu::fuzz::Target name##_target(#name, name##_entry); \
+#define NUMEMU_FUZZ_TARGET(name) NUMEMU_FUZZ_REPLAYED(name, numemu::fuzz::mutate_bytes)
+#define NUMEMU_FUZZ_ONNX_TARGET(name) NUMEMU_FUZZ_REPLAYED(name, numemu::fuzz::mutate_onnx)
+#define NUMEMU_FUZZ_REPLAYED(name, mutate)                                      \
+  static int name##_entry(const std::uint8_t* data, std::size_t size);          \
+  static const numemu::fuzz::Target name##_target(#name, name##_entry, mutate); \
   static int name##_entry
 #endif

@@ -35,7 +35,7 @@ class Folder {
 
 }  // namespace
 
-NUMEMU_FUZZ_TARGET(onnx_external)(const std::uint8_t* data, std::size_t size) {
+NUMEMU_FUZZ_ONNX_TARGET(onnx_external)(const std::uint8_t* data, std::size_t size) {
   static const Folder folder;
   const std::string path = folder.write(numemu::fuzz::text_of(data, size));
   numemu::fuzz::run(size, numemu::fuzz::kTight, [&] {

@@ -21,7 +21,7 @@ void load_onnx(const std::string& path) {
 
 }  // namespace
 
-NUMEMU_FUZZ_TARGET(onnx)(const std::uint8_t* data, std::size_t size) {
+NUMEMU_FUZZ_ONNX_TARGET(onnx)(const std::uint8_t* data, std::size_t size) {
   static numemu::fuzz::InputFile file;
   file.write(numemu::fuzz::text_of(data, size));
   numemu::fuzz::run(size, numemu::fuzz::kTight, [] { load_onnx(file.path()); });

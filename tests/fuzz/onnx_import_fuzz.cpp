@@ -14,6 +14,8 @@ namespace {
 using namespace numemu;
 
 constexpr std::int64_t kRunBytes = 1 << 20;  ///< what a run of the network may take
+/// What an import of one sample may: constants, and what the arrays decide.
+constexpr std::int64_t kDecidedBytes = 4 << 20;
 
 /// Small whole numbers, also negative ones: values, indices, axes and extents.
 net::Tensor numbers(const net::Shape& shape) {
@@ -46,12 +48,15 @@ void run_one_sample(const std::string& path) {
     if (shape.size() > 8 || net::element_count(shape) > 4096) throw Error("a large input");
     options.arrays.emplace(info.name, &arrays.emplace_back(numbers(shape)));
   }
+  net::RunContext context;
+  context.memory.set_budget(kDecidedBytes);
+  const net::RunScope scope(context);
   run_batch(net::import_onnx(file, options), 1);
 }
 
 }  // namespace
 
-NUMEMU_FUZZ_TARGET(onnx_import)(const std::uint8_t* data, std::size_t size) {
+NUMEMU_FUZZ_ONNX_TARGET(onnx_import)(const std::uint8_t* data, std::size_t size) {
   static fuzz::InputFile file;
   file.write(fuzz::text_of(data, size));
   fuzz::run(size, fuzz::kPromised, [] { run_one_sample(file.path()); });

@@ -1,92 +1,24 @@
 // Runs one of the fuzz targets without a fuzzer: every file of a corpus folder, then mutations of
 // them that are the same in every run. Files named good* must load, files named bad* must be
 // refused.
+#include <unistd.h>
+
 #include <algorithm>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tests/files.hpp"
 #include "tests/fuzz/harness.hpp"
+#include "tests/fuzz/mutate.hpp"
 
 namespace {
-
-constexpr std::size_t kLongest = 1 << 16;
-
-/// splitmix64 (Steele, Lea and Flood, 2014): the same numbers on every machine.
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t word() {
-    std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-  }
-  std::size_t below(std::size_t n) { return n == 0 ? 0 : word() % n; }
-
- private:
-  std::uint64_t state_;
-};
-
-/// Numbers on which sizes and signs go wrong.
-constexpr std::uint64_t kEdges[] = {0,
-                                    1,
-                                    0x7f,
-                                    0x80,
-                                    0xff,
-                                    0x7fff,
-                                    0xffff,
-                                    0x7fff'ffff,
-                                    0x8000'0000,
-                                    0xffff'ffff,
-                                    0x7fff'ffff'ffff'ffff,
-                                    0x8000'0000'0000'0000,
-                                    0xffff'ffff'ffff'ffff};
-
-void mutate(std::string& bytes, const std::string& other, Random& random) {
-  const std::size_t at = random.below(bytes.size() + 1);
-  const std::size_t length = std::min(random.below(32) + 1, bytes.size() - at);
-  switch (random.below(8)) {
-    case 0:
-      if (at < bytes.size()) bytes[at] = static_cast<char>(bytes[at] ^ 1 << random.below(8));
-      break;
-    case 1:
-      if (at < bytes.size()) bytes[at] = static_cast<char>(random.word());
-      break;
-    case 2: {  // a number of 1, 2, 4 or 8 bytes, either end first
-      std::uint64_t edge = kEdges[random.below(std::size(kEdges))];
-      const std::size_t width = std::size_t{1} << random.below(4);
-      if (random.below(2) == 1) edge = __builtin_bswap64(edge) >> (64 - 8 * width);
-      for (std::size_t i = 0; i < width && at + i < bytes.size(); ++i)
-        bytes[at + i] = static_cast<char>(edge >> 8 * i);
-      break;
-    }
-    case 3:
-      bytes.erase(at, length);
-      break;
-    case 4:
-      bytes.insert(random.below(bytes.size() + 1), bytes.substr(at, length));
-      break;
-    case 5: {  // one part very often
-      const std::string part = bytes.substr(at, length);
-      for (std::size_t i = random.below(512); i > 0 && bytes.size() < kLongest; --i)
-        bytes.insert(at, part);
-      break;
-    }
-    case 6:
-      bytes.resize(at);
-      break;
-    default:
-      bytes = bytes.substr(0, at) + other.substr(random.below(other.size() + 1));
-      break;
-  }
-  if (bytes.size() > kLongest) bytes.resize(kLongest);
-}
 
 const numemu::fuzz::Target* target_named(std::string_view name) {
   const numemu::fuzz::Target* target = numemu::fuzz::first_target;
@@ -94,16 +26,41 @@ const numemu::fuzz::Target* target_named(std::string_view name) {
   return target;
 }
 
+std::string current, input;
+
 bool load(const numemu::fuzz::Target& target, const std::string& bytes) {
+  input = bytes;
   target.entry(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
   return numemu::fuzz::loaded;
 }
 
-std::string current;
+constexpr int kMostFindings = 10;
+int findings = 0;
 
-void stop() {
-  std::fprintf(stderr, "in %s\n", current.c_str());
-  std::exit(1);
+/// Keeps the input that shows a fault.
+void keep() {
+  const std::filesystem::path kept =
+      std::filesystem::temp_directory_path() /
+      ("numemu-finding-" + std::to_string(getpid()) + "-" + std::to_string(findings));
+  std::ofstream(kept, std::ios::binary) << input;
+  std::fprintf(stderr, "in %s, kept as %s\n", current.c_str(), kept.c_str());
+  if (++findings == kMostFindings) std::exit(1);
+}
+
+/// The input of a fault that ends the program; a sanitizer tells of it itself.
+void keep_at_faults() {
+#ifndef __SANITIZE_ADDRESS__
+  static char stack[1 << 16];
+  const stack_t other{.ss_sp = stack, .ss_flags = 0, .ss_size = sizeof stack};
+  sigaltstack(&other, nullptr);
+  struct sigaction action = {};
+  action.sa_handler = [](int) {
+    keep();
+    std::_Exit(1);
+  };
+  action.sa_flags = SA_ONSTACK;
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGABRT}) sigaction(fault, &action, nullptr);
+#endif
 }
 
 }  // namespace
@@ -114,7 +71,8 @@ int main(int count, char** arguments) {
     std::fprintf(stderr, "expected TARGET CORPUS_FOLDER MUTATIONS_OF_EACH_FILE\n");
     return 2;
   }
-  numemu::fuzz::finding = stop;
+  numemu::fuzz::finding = keep;
+  keep_at_faults();
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(arguments[2]))
     files.push_back(entry.path());
@@ -132,16 +90,16 @@ int main(int count, char** arguments) {
   const int mutations = std::atoi(arguments[3]);
   std::size_t loaded = 0;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    Random random(i);
+    numemu::fuzz::Random random(i);
     for (int m = 0; m < mutations; ++m) {
       current = files[i].filename().string() + ", mutation " + std::to_string(m);
       std::string bytes = inputs[i];
       for (std::size_t n = random.below(4) + 1; n > 0; --n)
-        mutate(bytes, inputs[random.below(inputs.size())], random);
+        target->mutate(bytes, random.of(inputs), random);
       loaded += load(*target, bytes);
     }
   }
   std::printf("%zu files, %zu mutations, of which %zu load\n", files.size(),
               inputs.size() * static_cast<std::size_t>(mutations), loaded);
-  return files.empty() || mutations < 1 ? 1 : 0;
+  return files.empty() || mutations < 1 || findings > 0 ? 1 : 0;
 }

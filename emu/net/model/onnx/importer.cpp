@@ -213,7 +213,8 @@ OnnxValue OnnxImporter::decided(const OnnxValue& value) {
   return known;
 }
 
-/// What the graph computes in float32 from the arrays of the run.
+/// What the graph computes in float32 from the arrays of the run, with which it grows: the memory
+/// budget bounds it, not the size of the file.
 const Tensor& OnnxImporter::evaluated(int value) {
   constexpr std::int64_t kKept = 4096;  // elements: loops ask for the same values again
   const auto inputs = static_cast<int>(graph_.inputs.size());
@@ -257,7 +258,10 @@ const Tensor& OnnxImporter::evaluated(int value) {
     evaluated_[v] = std::move(output);
   }
   const bool large = evaluated_[value].size() > kKept;
-  if (large) last_evaluated_ = evaluated_[value];
+  if (large) {
+    last_evaluated_ = std::move(evaluated_[value]);
+    evaluated_.erase(value);
+  }
   std::erase_if(evaluated_, [](const auto& entry) { return entry.second.size() > kKept; });
   return large ? last_evaluated_ : evaluated_[value];
 }
@@ -306,6 +310,8 @@ OnnxValue OnnxImporter::add(const std::string& name, std::unique_ptr<Op> op,
     if (count < 1 || count > kMostElements)
       throw Error(fmt::format("expected 1 to 2^40 elements, found {}", count));
   }
+  if (value.shapes[0].size() != value.shapes[1].size())
+    throw Error("expected as many axes for every batch");
   if (value.shapes[0].size() > kMostAxes)
     throw Error(
         fmt::format("expected at most {} axes, found {}", kMostAxes, value.shapes[0].size()));

@@ -50,8 +50,7 @@ Constants unique(const OnnxNode& node, const Inputs& inputs, OnnxFolder& folder)
   const OnnxConstant& data = required(inputs, 0);
   folder.count(4 * data.size());
   const bool whole = node.find("axis") == nullptr;
-  const std::int64_t axis =
-      whole ? 0 : axis_in(integer_or(node, "axis", 0), std::max<std::size_t>(data.dims.size(), 1));
+  const std::int64_t axis = whole ? 0 : axis_in(integer_or(node, "axis", 0), data.dims.size());
   const auto at_axis = static_cast<std::size_t>(axis);
   const std::int64_t slices = whole ? data.size() : data.dims[at_axis];
   const std::int64_t inner = whole ? 1 : strides_of(data.dims)[at_axis],

@@ -64,7 +64,8 @@ Indexed indexed_of(OnnxImporter& importer, const OnnxNode& node, std::size_t cou
   refuse_batch(data, out.options.axis, "choosing along");
   for (std::size_t i = 1; i < count; ++i) {
     // Indices of the sample of a file whose batch is fixed to one serve all.
-    if (data.has_batch() && !out.operands[i].has_batch() && out.operands[i].shapes[0][0] == 1)
+    const OnnxValue& operand = out.operands[i];
+    if (data.has_batch() && !operand.has_batch() && operand.rank() > 0 && operand.shapes[0][0] == 1)
       out.operands[i] = importer.repeated(node, out.operands[i]);
   }
   return out;

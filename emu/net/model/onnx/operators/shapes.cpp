@@ -75,12 +75,16 @@ Values cast_like(OnnxImporter& importer, const OnnxNode& node) {
 /// Nothing is dropped in inference, also of networks exported in training; the mask is true
 /// everywhere. Arrays that are one sample are what ONNX computes, whose training draws at random.
 Values dropout(OnnxImporter& importer, const OnnxNode& node) {
-  if (importer.one_sample() && importer.has_input(node, 2) &&
-      importer.constant(node, 2).tensor().data.at(0) != 0) {
-    const float ratio =
-        importer.has_input(node, 1) ? importer.constant(node, 1).tensor().data.at(0) : 0.5f;
-    if (ratio != 0) throw Error("a Dropout in training draws at random");
-  }
+  const auto number = [&](std::size_t index, float otherwise) {
+    if (!importer.has_input(node, index)) return otherwise;
+    const Tensor given = importer.constant(node, index).tensor();
+    if (given.size() != 1)
+      throw Error(
+          fmt::format("expected one number as input {}, found {}", index, to_string(given.shape)));
+    return given.data[0];
+  };
+  if (importer.one_sample() && number(2, 0) != 0 && number(1, 0.5f) != 0)
+    throw Error("a Dropout in training draws at random");
   Values out{importer.input(node, 0)};
   if (!importer.is_read(node, 1)) return out;
   const OnnxValue x = importer.value(node), one = importer.number(1);
