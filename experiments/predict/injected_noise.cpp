@@ -118,8 +118,9 @@ void plain_scales(const InjectedRoles::Operand& operand, const net::Product& p,
     std::fill_n(scales, n, operand.scale->scale);
     return;
   }
-  const std::int64_t samples =
-      side.role == net::Role::weight ? 1 : policies::separable_samples(p, side);
+  const std::int64_t samples = side.role == net::Role::weight || operand.one_sample
+                                   ? 1
+                                   : policies::separable_samples(p, side);
   const policies::ScaleGroups groups =
       policies::scale_groups(operand.quantizer.policy(), operand.role, p, side, samples);
   thread_local std::vector<float> copy;
@@ -174,9 +175,10 @@ void line_scales(const InjectedRoles::Operand& operand, const net::Product& p,
     x = copy.data();
   }
   float* const to = turned ? factors.data() : scales;
-  const std::int64_t samples = policy.block->tensor_scale && side.role != net::Role::weight
-                                   ? policies::separable_samples(p, side)
-                                   : 1;
+  const std::int64_t samples =
+      policy.block->tensor_scale && side.role != net::Role::weight && !operand.one_sample
+          ? policies::separable_samples(p, side)
+          : 1;
   const std::int64_t share = lines.lines / samples;
   const BlockLayout layout = block_layout(*policy.block, {share, lines.length}, 1);
   for (std::int64_t s = 0; s < samples; ++s)
@@ -432,8 +434,10 @@ InjectedRoles::InjectedRoles(const policies::BoundRecipe& recipe,
     const net::Shape& shape = shapes[static_cast<std::size_t>(value)];
     return shape.empty() ? 1 : shape.back();
   };
+  const bool one_sample = policies::takes_one_sample(graph);
   const auto stored = [&](const policies::RolePolicy& policy, int result) {
     auto operand = std::make_unique<Operand>(policy);
+    operand->one_sample = one_sample;
     const int value = phase_origin(graph, result);
     operand->name = fmt::format("{}/activation", graph.value_name(value));
     operand->channels = channels_of(value);
@@ -461,6 +465,7 @@ InjectedRoles::InjectedRoles(const policies::BoundRecipe& recipe,
       }
       auto operand = std::make_unique<Operand>(policy, scale ? scale->zero_point : 0);
       operand->scale = scale;
+      operand->one_sample = one_sample;
       const int value = whole ? phase_origin(graph, gemm.node->inputs.at(input)) : -1;
       if (whole) operand->channels = channels_of(value);
       operand->name = fmt::format("{}/activation",
@@ -566,7 +571,8 @@ void InjectedNoise::product(const net::Step& step, const net::Product& p) {
   }
   if (layer.output == nullptr) return;
   const net::Shape shape = {p.d_stack.outer * p.m, p.d_stack.inner * p.n};
-  disturb_stored(*layer.output, shape, policies::separable_samples(p, p.a), p.d);
+  disturb_stored(*layer.output, shape,
+                 layer.output->one_sample ? 1 : policies::separable_samples(p, p.a), p.d);
 }
 
 void InjectedNoise::add_unit_errors(const net::Product& p, const std::vector<ResultError>& errors) {

@@ -59,6 +59,7 @@ class InjectedRoles {
     /// What its phases are drawn for: tensors that several layers read have one name.
     std::string name;
     std::int64_t channels = 0;  ///< with phases of their own; 0: the last axis
+    bool one_sample = false;    ///< all arrays are one sample: one scale for a tensor
     bool input = false;         ///< the network's input, whose channels are alike: colours, pixels
     std::vector<float> input_sizes;       ///< of a weight: of the inputs that an output reads
     const net::Tensor* weight = nullptr;  ///< that of the graph, where it is one

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "emu/net/memory_plan.hpp"
 #include "emu/net/ops/elementwise.hpp"
 #include "formats/error.hpp"
 
@@ -118,6 +119,15 @@ std::int64_t separable_samples(const net::Product& p, const net::ProductSide& si
   const bool own_rows = &side == &p.a && !side.along_rows && side.stack.outer == 1 &&
                         side.stack.rows(side.source->size()) % samples == 0;
   return own_matrices || own_rows ? samples : 1;
+}
+
+bool takes_one_sample(const net::Graph& graph) {
+  try {
+    net::value_shapes(graph, net::batch_shapes(graph, 2));
+  } catch (const Error&) {  // a reshape to the sizes of one sample
+    return true;
+  }
+  return false;
 }
 
 }  // namespace numemu::policies

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "emu/net/graph.hpp"
 #include "emu/net/numerics.hpp"
 
 namespace numemu::policies {
@@ -42,5 +43,7 @@ OperandScales sample_scales(const net::Product&, const std::vector<float>& scale
 /// How many samples along axis 0 of the side's source have results of their own: dim(0), or 1 where
 /// they do not.
 std::int64_t separable_samples(const net::Product&, const net::ProductSide&);
+/// Whether the graph's shapes are those of one sample, so that no axis has several.
+bool takes_one_sample(const net::Graph&);
 
 }  // namespace numemu::policies

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "emu/unit/description/fields.hpp"
-#include "emu/unit/operand.hpp"
 #include "emu/unit/gather.hpp"
+#include "emu/unit/operand.hpp"
 #include "emu/unit/reference/dot.hpp"
 #include "emu/unit/reference/register.hpp"
 #include "formats/containers.hpp"

@@ -22,7 +22,8 @@ std::vector<float> ScaleMemo::ask(const RoleQuantizer& quantizer, const float* x
 
 std::vector<float> ScaleMemo::scales(const RoleQuantizer& quantizer, const float* x, std::int64_t n,
                                      std::int64_t groups) {
-  if (!quantizer.reads_elements() || n < kLeastSample || n > kMost) return ask(quantizer, x, n, groups);
+  if (!quantizer.reads_elements() || n < kLeastSample || n > kMost)
+    return ask(quantizer, x, n, groups);
   const RolePolicy& policy = quantizer.policy();
   Key key{policy.format, policy.rounding, policy.overflow, policy.scale, groups};
   const auto size = static_cast<std::size_t>(n);

@@ -89,6 +89,7 @@ struct RecipeLayer {
   const RoleQuantizer* quantizer(const net::Product&, const net::ProductSide&) const;
   const std::optional<RoleQuantizer>& operator[](RolePart part) const { return quantizers[part]; }
   bool stochastic_unit(net::GemmKind) const;
+  bool one_sample = false;  ///< of a network whose arrays are one sample: one scale for a tensor
 
   /// Inference after freeze(): static scales of the left operand and, where that is an activation
   /// too, of the right one; nothing where scales are those of the current tensor.

@@ -93,7 +93,7 @@ class Run {
     if (layer_[RolePart::output]->stochastic()) random = piece("output", p_.d_stack.outer * p_.m);
     const bool apart = run_.frozen && run_.phase == net::Phase::inference;
     fake_quantize(*layer_[RolePart::output], {p_.d_stack.outer * p_.m, p_.d_stack.inner * p_.n},
-                  p_.d, apart ? separable_samples(p_, p_.a) : 1, random);
+                  p_.d, apart ? samples_of(p_.a) : 1, random);
   }
 
  private:
@@ -112,7 +112,7 @@ class Run {
     if (source.scale && policy.history > 0) s.how.fixed = TensorScale{*source.scale};
     if (source.role != net::Role::weight && run_.frozen && inference) {
       s.how.fixed = &source == &p_.a ? layer_.activation_scale : layer_.second_scale;
-      s.how.samples = separable_samples(p_, source);
+      s.how.samples = samples_of(source);
     }
     // In inference only weights are read again; frozen ones keep their codes.
     if (!inference || (source.role == net::Role::weight && !run_.frozen))
@@ -144,6 +144,11 @@ class Run {
         unit_.row().name));
   }
 
+  /// How many samples of the side have scales of their own.
+  std::int64_t samples_of(const net::ProductSide& source) const {
+    return layer_.one_sample ? 1 : separable_samples(p_, source);
+  }
+
   /// Of the source in the stream of its random bits: in inference the samples before the batch come
   /// first.
   std::int64_t first_element(const net::ProductSide& source) const {
@@ -159,7 +164,7 @@ class Run {
     random.source.seed = run_.seed;
     random.source.tensor =
         tensor_word(fmt::format("{}/{}/{}/{}", p_.layer, role, run_.step, net::to_string(p_.kind)));
-    const std::int64_t samples = separable_samples(p_, p_.a);
+    const std::int64_t samples = samples_of(p_.a);
     if (run_.phase == net::Phase::inference)
       random.first = run_.first_sample * (lines / samples) * p_.d_stack.inner * p_.n;
     return random;
@@ -327,7 +332,7 @@ class Run {
     // The stream of random bits is that of the gathered rows.
     RandomPiece random = s.how.random;
     const std::int64_t rows = &s.source == &p_.a ? p_.m : p_.n;
-    const std::int64_t samples = separable_samples(p_, s.source);
+    const std::int64_t samples = samples_of(s.source);
     random.first = run_.phase == net::Phase::inference && s.source.role != net::Role::weight
                        ? run_.first_sample * (s.source.stack.count() * rows / samples) * p_.k
                        : 0;

@@ -13,6 +13,7 @@
 #include "formats/error.hpp"
 #include "policies/calibrate/reference.hpp"
 #include "policies/calibrate/static_scale.hpp"
+#include "policies/numerics/operand_scales.hpp"
 #include "policies/numerics/plain_operand.hpp"
 #include "policies/numerics/random_identity.hpp"
 #include "policies/numerics/recipe_product.hpp"
@@ -152,11 +153,13 @@ void load_counts(const std::string& name, const std::string& bytes, SharedCounts
 RoleNumerics::RoleNumerics(const BoundRecipe& recipe) : recipe_(recipe) {
   const std::string& where = recipe.where();
   std::vector<std::string> names;
+  const bool one_sample = takes_one_sample(recipe.graph());
   for (const auto& [gemm, roles] : recipe.products()) {
     const std::string& name = names.emplace_back(gemm.name);
     const bool two = gemm.weight == nullptr;
     auto& layer = layers_[name] =
         std::make_unique<RecipeLayer>(roles, two ? gemm.right : net::Role::activation);
+    layer->one_sample = one_sample;
     require_clipping(recipe->calibration(), roles[RolePart::activation], name, where);
     if (two && layer->quantizers[RolePart::activation] &&
         has_fixed_scales(layer->quantizers[RolePart::activation]->policy().scale)) {

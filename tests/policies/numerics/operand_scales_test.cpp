@@ -1,6 +1,12 @@
 // Scales of lines, columns and samples, applied with one rounding each.
 #include "policies/numerics/operand_scales.hpp"
 
+#include <algorithm>
+#include <cmath>
+
+#include "emu/net/ops/linear.hpp"
+#include "emu/net/ops/views.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 
@@ -53,6 +59,52 @@ TEST_CASE("samples share the lines of D equally where they have lines of their o
   CHECK(scales.values[3] == 1);
   CHECK(scales.values[4] == 2);
   CHECK(sample_scales(p, {7}).kind == ScaleKind::one);
+}
+
+TEST_CASE("arrays that are one sample have one scale, those of several samples one each",
+          "[fast]") {
+  constexpr std::int64_t kRows = 3, kWidth = 4;
+  const auto network = [](bool whole) {
+    net::Graph graph;
+    graph.inputs = {{"input", whole ? net::Shape{kRows, kWidth} : net::Shape{kWidth}}};
+    if (whole) graph.add("sample", std::make_unique<net::Reshape>(net::Shape{kRows, kWidth}));
+    graph.add("fc", std::make_unique<net::Linear>(kWidth, kWidth));
+    net::Tensor& weight = graph.parameters().front()->value;
+    for (std::int64_t i = 0; i < kWidth; ++i) weight.data[i * (kWidth + 1)] = 1;
+    if (whole) graph.add("back", std::make_unique<net::Reshape>(net::Shape{1, kRows, kWidth}));
+    return graph;
+  };
+  const Recipe recipe = Recipe::parse_text(
+      R"({"numemu_recipe": 1, "calibrate": {"rule": "dynamic"},
+          "roles": {"activation": {"format": "int8", "scale": "absmax"}}})",
+      "recipe");
+  // Each row is ten times as large as the one before.
+  std::vector<float> x;
+  for (std::int64_t i = 0; i < kRows * kWidth; ++i)
+    x.push_back(static_cast<float>(std::sin(1.3 * static_cast<double>(i)) *
+                                   std::pow(10.0, static_cast<double>(i / kWidth))));
+  for (const bool whole : {true, false}) {
+    INFO(whole);
+    const net::Graph graph = network(whole);
+    CHECK(takes_one_sample(graph) == whole);
+    net::Tensor input(whole ? net::Shape{1, kRows, kWidth} : net::Shape{kRows, kWidth});
+    input.data = x;
+    RecipeNumerics numerics(recipe, graph);
+    numerics.freeze(graph, float_reference(graph, input));
+    const net::Tensor y = net::forward(graph, input, numerics);
+    for (std::int64_t row = 0; row < kRows; ++row) {
+      const auto first = whole ? x.begin() : x.begin() + row * kWidth,
+                 last = whole ? x.end() : first + kWidth;
+      float largest = 0;
+      for (auto at = first; at < last; ++at) largest = std::max(largest, std::fabs(*at));
+      for (std::int64_t c = 0; c < kWidth; ++c) {
+        const double steps = 127 * double{y.data[row * kWidth + c]} / largest,
+                     exact = 127 * double{x[row * kWidth + c]} / largest;
+        CHECK(std::fabs(steps - std::nearbyint(steps)) < 127 * 0x1p-21);  // three roundings
+        CHECK(std::fabs(steps - exact) < 0.5 + 127 * 0x1p-21);
+      }
+    }
+  }
 }
 
 }  // namespace operand_scales_test
