@@ -32,7 +32,10 @@ TEST_CASE("a message is short and harmless whatever it quotes, and keeps its end
   check_short(s.run("config --print '\x1b[31mr\xc2\x9b\x9b\xff.json'"),
               "numemu: ?[31mr???.json: cannot be opened", "for reading");
   s.file("r.json", "{\"numemu_recipe\": 1, \"\\u001b]0;x\\u0007\\u009b\": 1}");
-  check_short(s.run("config --print r.json"), "numemu: r.json: unknown key '?]0;x??'", "");
+  check_short(s.run("config --print r.json"),
+              "numemu: r.json: unknown key '?]0;x?"
+              "?'",
+              "");
   // Quotes of other scripts are whole characters still.
   std::string greek;
   for (int i = 0; i < 400; ++i) greek += "\u03c0";

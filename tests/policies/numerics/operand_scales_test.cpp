@@ -64,7 +64,7 @@ TEST_CASE("samples share the lines of D equally where they have lines of their o
 TEST_CASE("arrays that are one sample have one scale, those of several samples one each",
           "[fast]") {
   constexpr std::int64_t kRows = 3, kWidth = 4;
-  const auto network = [](bool whole) {
+  const auto network = [&](bool whole) {
     net::Graph graph;
     graph.inputs = {{"input", whole ? net::Shape{kRows, kWidth} : net::Shape{kWidth}}};
     if (whole) graph.add("sample", std::make_unique<net::Reshape>(net::Shape{kRows, kWidth}));

@@ -3,6 +3,7 @@
 
 #include <omp.h>
 
+#include "emu/unit/fused/float_form_tile.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/unit/fused/form_problem.hpp"
 
