@@ -132,11 +132,9 @@ oracle::EpilogueConstants constants_of(const Subject& s, const EpilogueFiles& gi
                                      {"--multiplier", &given.multiplier},
                                      {"--shift", &given.shift}}) {
     if (is_results_file(*text) || (text == &given.bias && !text->empty()))
-      throw usage_error(fmt::format("{}: expected {}, found '{}'", option,
-                                    text == &given.bias
-                                        ? "none: records have theirs"
-                                        : "a number, which all records have: they are no columns",
-                                    *text));
+      throw usage_error(fmt::format(
+          "{}: expected {}, found '{}'", option,
+          text == &given.bias ? "none: records have theirs" : "one number for all records", *text));
   }
   EpilogueNumbers numbers = numbers_of(given);
   const bool drawn = given.factor.empty() && given.multiplier.empty() && given.shift.empty();

@@ -278,8 +278,9 @@ void judge(const Case& c, const Measured& m, Conclusion& conclusion) {
   if (!normal) gain(c.exact, best, "laws");
   // Of the same steps: their errors count as if they were independent, which makes them larger.
   const double share = automatic.gain.mean / best.gain.mean,
-               off = share * std::hypot(automatic.gain.error / automatic.gain.mean,
-                                        best.gain.error / best.gain.mean);
+               own = automatic.gain.error / automatic.gain.mean,
+               of_best = best.gain.error / best.gain.mean,
+               off = share * std::sqrt(own * own + of_best * of_best);
   conclusion.add(
       interval_finding(fmt::format("{}: speed-up at the automatic {} over that at {}, at least",
                                    name, time_text(automatic.threshold), time_text(best.threshold)),

@@ -190,7 +190,7 @@ TEST_CASE("all experiments run in folders of their own, and one that fails stops
   const api::AllExperiments all = api::run_all_experiments(asked, run);
   CHECK(ran.size() == experiments::all_experiments().size());
   CHECK(all.errors == std::vector<std::string>{"zap: no such data"});
-  CHECK_THAT(all.answer, Contains("no published claim was tested"));
+  CHECK_THAT(all.answer, Contains("No published claim was tested"));
   CHECK_THAT(read_text(w / "all/systems.md"), Contains("## ZAP"));
   CHECK(std::filesystem::exists(w / "all/systems.html"));
   CHECK(api::holds_experiments(w / "all"));

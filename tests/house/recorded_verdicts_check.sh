@@ -23,6 +23,7 @@ answered() {
   put data/results/README.md "| \`a\` | \`./numemu experiment a\` | all is well |"
   put data/results/a/experiment.json '{"settings": {"net": "mlp", "data": "glyphs", "seeds": "5", "epochs": "2", "batch": "32", "train_samples": "65"}, "claims": [
     {"claim": "It holds (published).", "verdict": "holds"}, {"claim": "So it does (a contrast).", "verdict": "fails"}]}'
+  put docs/systems.md '## S' '| It holds (abstract) | [a](l): mlp; x | 1 | 1.1 | - | holds |'
   put docs/experiments/a.md '# a' '<!-- answer of a -->' "$1" '<!-- end of answer -->'
 }
 good_answer() { answered '**Answer** (`a`: mlp on glyphs; seeds: 5; steps: 6; of 1 published claim 1 holds): all is well.'; }

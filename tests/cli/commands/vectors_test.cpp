@@ -107,9 +107,7 @@ TEST_CASE("vectors: wrong options are refused before any output", "[fast]") {
   refused("--op mul --format float16 --file-format npz --out x.npz --n 1000000000",
           "--n: expected at most ");
   const std::string codes = "--unit intel.emr.tdpbssd --requantize float ";
-  refused(
-      codes + "--factor f.npy",
-      "--factor: expected a number, which all records have: they are no columns, found 'f.npy'");
+  refused(codes + "--factor f.npy", "--factor: expected one number for all records, found 'f.npy'");
   refused("--op fma --format float64 --rounding 'sr(20)'",
           "expected at most 9 random bits, found 20");
 }

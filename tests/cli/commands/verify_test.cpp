@@ -560,7 +560,8 @@ TEST_CASE("verify: codes of sums in files, and faults of their epilogue", "[fast
   for (const auto& [options, message] : std::vector<std::pair<std::string, std::string>>{
            {"--requantize float --multiplier 3 --shift 0", "--multiplier, --shift: expected"},
            {"--requantize fixed-point-single --shift 0", "--multiplier and --shift"},
-           {"--requantize float --factor f.npy", "--factor: expected a number, found 'f.npy'"},
+           {"--requantize float --factor f.npy",
+            "--factor: expected one number for all records, found 'f.npy'"},
            {"--requantize float --zero-point 128", "--zero-point: expected a number of int8"},
            {"--requantize float --format-d float16", "integers of at most 16 bits"},
            {"--zero-point 1", "--zero-point: expected --requantize, too"}})

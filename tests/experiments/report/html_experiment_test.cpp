@@ -47,7 +47,7 @@ TEST_CASE("the answer comes first: question, first figures, claims, figures, the
   std::size_t last = 0;
   for (const char* part :
        {"Which layer breaks first?", "<p class=\"answer\">Of 2 claims 1 fails, 1 is not tested",
-        "Noises add up, it is claimed.", "FIRST", "All claims: 1 fails; this run did not test 1.",
+        "FIRST", "Noises add up, it is claimed.", "All claims: 1 fails; this run did not test 1.",
         "Claimed</th>", "within 1 dB.<small>The worst of 2: output SQNR in dB with mxfp4 in fc1",
         "[15.5, 16.3]", "Gains are linear.", "not tested</td>", "FIGURES", "What was found",
         "mxfp4: conv2 is", "<h3>Findings", "the most sensitive layer first", "Self-checks",
