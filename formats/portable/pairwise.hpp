@@ -13,7 +13,7 @@ constexpr std::int64_t left_branch(std::int64_t n) {
 }
 
 /// Pairwise sum of term(i), i in [0, n): leaves of 64 terms added in order, halves split at the
-/// largest multiple of 64. The sums of squares of squares.hpp are the same, and faster.
+/// largest multiple of 64. The sums of squares of emu/stats/mean.hpp are the same, and faster.
 template <class Term>
 double pairwise_sum(std::int64_t n, Term&& term, std::int64_t first = 0) {
   if (n <= kPairwiseLeaf) {
