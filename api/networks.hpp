@@ -1,5 +1,4 @@
-// Networks: open one with its data set and a recipe, evaluate it, run it on arrays, export it;
-// train and tune.
+// Networks: open one with its data and a recipe, evaluate, run on arrays, export, train, tune it.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -29,9 +28,8 @@ namespace numemu::api {
 using experiments::TrainedNet;
 using net::Dataset, net::Evaluation, net::Graph, net::Tensor;
 
-// Members of requests are named after options of the commands, and errors name these.
-
-/// A trained network, its data set and a recipe, as on the command line.
+/// Members of requests are named after options of the commands, and errors name these. A trained
+/// network, its data set and a recipe, as on the command line.
 struct OpenRequest {
   std::string net = {}, data = {};
   std::string recipe = {};        ///< a file, a shipped recipe or JSON; "" is float32
