@@ -110,6 +110,12 @@ int phase_origin(const net::Graph& graph, int value) {
   return value;
 }
 
+/// How many samples of a side have scales of their own.
+std::int64_t samples_of(const InjectedRoles::Operand& operand, const net::Product& p,
+                        const net::ProductSide& side) {
+  return policies::separable_samples(p, side, operand.one_sample || side.role == net::Role::weight);
+}
+
 /// Scales of the elements of an operand without blocks, in its order.
 void plain_scales(const InjectedRoles::Operand& operand, const net::Product& p,
                   const net::ProductSide& side, float* scales) {
@@ -118,11 +124,8 @@ void plain_scales(const InjectedRoles::Operand& operand, const net::Product& p,
     std::fill_n(scales, n, operand.scale->scale);
     return;
   }
-  const std::int64_t samples = side.role == net::Role::weight || operand.one_sample
-                                   ? 1
-                                   : policies::separable_samples(p, side);
-  const policies::ScaleGroups groups =
-      policies::scale_groups(operand.quantizer.policy(), operand.role, p, side, samples);
+  const policies::ScaleGroups groups = policies::scale_groups(
+      operand.quantizer.policy(), operand.role, p, side, samples_of(operand, p, side));
   thread_local std::vector<float> copy;
   const float* const x = policies::in_groups(groups, side, copy);
   const std::vector<float> chosen = policies::choose_scales(operand.quantizer, x, n, groups.count);
@@ -175,10 +178,7 @@ void line_scales(const InjectedRoles::Operand& operand, const net::Product& p,
     x = copy.data();
   }
   float* const to = turned ? factors.data() : scales;
-  const std::int64_t samples =
-      policy.block->tensor_scale && side.role != net::Role::weight && !operand.one_sample
-          ? policies::separable_samples(p, side)
-          : 1;
+  const std::int64_t samples = policy.block->tensor_scale ? samples_of(operand, p, side) : 1;
   const std::int64_t share = lines.lines / samples;
   const BlockLayout layout = block_layout(*policy.block, {share, lines.length}, 1);
   for (std::int64_t s = 0; s < samples; ++s)
@@ -571,8 +571,7 @@ void InjectedNoise::product(const net::Step& step, const net::Product& p) {
   }
   if (layer.output == nullptr) return;
   const net::Shape shape = {p.d_stack.outer * p.m, p.d_stack.inner * p.n};
-  disturb_stored(*layer.output, shape,
-                 layer.output->one_sample ? 1 : policies::separable_samples(p, p.a), p.d);
+  disturb_stored(*layer.output, shape, samples_of(*layer.output, p, p.a), p.d);
 }
 
 void InjectedNoise::add_unit_errors(const net::Product& p, const std::vector<ResultError>& errors) {

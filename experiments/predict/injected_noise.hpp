@@ -104,7 +104,8 @@ inline constexpr std::int64_t kMostColumns = std::int64_t{1} << 25;
 /// Scales are those of the role's rule: static ones as calibrated, the others from the operand as
 /// it comes, upstream noise included, each sample for itself. To the results comes what the layer's
 /// unit adds (unit_errors.hpp): of some outputs, whose operands are the nearest codes; every output
-/// gets the error of one whose result is near its own.
+/// gets the error of one whose result is near its own, results that are one number (Atoms) one
+/// error.
 class InjectedNoise : public net::Numerics {
  public:
   /// By layer, by ascending result.

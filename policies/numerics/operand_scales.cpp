@@ -110,8 +110,9 @@ OperandScales sample_scales(const net::Product& p, const std::vector<float>& sca
   return result;
 }
 
-std::int64_t separable_samples(const net::Product& p, const net::ProductSide& side) {
-  if (side.source->shape.empty()) return 1;
+std::int64_t separable_samples(const net::Product& p, const net::ProductSide& side,
+                               bool one_sample) {
+  if (one_sample || side.source->shape.empty()) return 1;
   const std::int64_t samples = side.source->dim(0);
   if (samples < 1 || p.d_stack.outer * p.m % samples != 0) return 1;
   // The rows of one matrix belong to several samples only where they are rows of D too.

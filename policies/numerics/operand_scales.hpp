@@ -41,8 +41,9 @@ OperandScales channel_scales(const net::Product&, const net::ProductSide&,
 OperandScales sample_scales(const net::Product&, const std::vector<float>& scales);
 
 /// How many samples along axis 0 of the side's source have results of their own: dim(0), or 1 where
-/// they do not.
-std::int64_t separable_samples(const net::Product&, const net::ProductSide&);
+/// they do not, and in a network that takes_one_sample().
+std::int64_t separable_samples(const net::Product&, const net::ProductSide&,
+                               bool one_sample = false);
 /// Whether the graph's shapes are those of one sample, so that no axis has several.
 bool takes_one_sample(const net::Graph&);
 

@@ -146,7 +146,7 @@ class Run {
 
   /// How many samples of the side have scales of their own.
   std::int64_t samples_of(const net::ProductSide& source) const {
-    return layer_.one_sample ? 1 : separable_samples(p_, source);
+    return separable_samples(p_, source, layer_.one_sample);
   }
 
   /// Of the source in the stream of its random bits: in inference the samples before the batch come

@@ -260,13 +260,14 @@ class Masks final : public Policy, public RewritesInputs {
                             side.stack.width, along_rows};
     copy.shape = x.shape;
     copy.data.resize(x.data.size());
-    prune(*mask, pruning, layout, separable_samples(product, side), x.data.data(),
+    prune(*mask, pruning, layout, separable_samples(product, side, one_sample_), x.data.data(),
           copy.data.data());
     side.source = &copy;
   }
 
   std::map<std::string, MaskedLayer, std::less<>> layers_;
   std::map<std::string, WeightMask*, std::less<>> parameters_;  ///< weights with a mask
+  const bool one_sample_ = takes_one_sample(binding().recipe.graph());
   bool frozen_ = false;
 };
 

@@ -92,6 +92,19 @@ TEST_CASE("arrays that are one sample have one scale, those of several samples o
     RecipeNumerics numerics(recipe, graph);
     numerics.freeze(graph, float_reference(graph, input));
     const net::Tensor y = net::forward(graph, input, numerics);
+    // A mask of half of the elements: those of the whole, or of each sample.
+    RecipeNumerics masked(
+        Recipe::parse_text(
+            R"j({"numemu_recipe": 1, "roles": {"activation": {"mask": "unstructured(0.5)"}}})j",
+            "recipe"),
+        graph);
+    masked.freeze(graph, float_reference(graph, input));
+    const std::vector<float> kept = net::forward(graph, input, masked).data;
+    const auto zeros = [&](std::int64_t row) {
+      return std::count(kept.begin() + row * kWidth, kept.begin() + (row + 1) * kWidth, 0.0f);
+    };
+    CHECK(zeros(0) == (whole ? kWidth : kWidth / 2));  // the smallest numbers of all
+    CHECK(zeros(0) + zeros(1) + zeros(2) == kRows * kWidth / 2);
     for (std::int64_t row = 0; row < kRows; ++row) {
       const auto first = whole ? x.begin() : x.begin() + row * kWidth,
                  last = whole ? x.end() : first + kWidth;
