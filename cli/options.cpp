@@ -167,6 +167,25 @@ void Command::before_run(std::function<void()> step) { steps_.push_back(std::mov
 
 namespace {
 
+/// The options that an option excludes, by name: CLI11 keeps them by address, whose order differs
+/// from run to run.
+std::vector<std::string> excluded(const CLI::Option& option) {
+  std::vector<std::string> names;
+  for (const CLI::Option* other : option.get_excludes()) names.push_back(other->get_name());
+  std::ranges::sort(names);
+  return names;
+}
+
+/// The help of CLI11 with excluded options by name.
+struct Help : CLI::Formatter {
+  std::string make_option_opts(const CLI::Option* option) const override {
+    const std::string text = CLI::Formatter::make_option_opts(option);
+    if (option->get_excludes().empty()) return text;
+    const std::string label = " " + get_label("Excludes") + ":";
+    return text.substr(0, text.rfind(label)) + label + " " + joined(excluded(*option), " ");
+  }
+};
+
 ShownOption shown_option(const CLI::Option& option, const std::string& value,
                          const WordList& words) {
   ShownOption shown;
@@ -181,8 +200,7 @@ ShownOption shown_option(const CLI::Option& option, const std::string& value,
   shown.standard = option.get_default_str();
   shown.help = option.get_description();
   shown.required = option.get_required();
-  for (const CLI::Option* other : option.get_excludes())
-    shown.excludes.push_back(other->get_name());
+  shown.excludes = excluded(option);
   shown.words = words;
   return shown;
 }
@@ -216,6 +234,7 @@ std::string Command::missing_words() const {
 Program::Program(const std::string& name, const std::string& help, const std::string& version)
     : app_(std::make_unique<CLI::App>(help, name)) {
   app_->set_version_flag("--version", version);
+  app_->formatter(std::make_shared<Help>());
   app_->require_subcommand(1);
 }
 
