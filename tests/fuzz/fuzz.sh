@@ -32,7 +32,7 @@ for program in "$build"/tests/fuzz/*_fuzz; do
   # Short inputs without leak checks after each and without weighing seeds by rarity: thousands a second instead of hundreds. Files of
   # whole networks are longer.
   longest=1024
-  if [[ $target == onnx* ]]; then longest=16384; fi
+  if [[ $target == onnx* ]]; then longest=4096; fi
   if "$program" "$bound" -max_len=$longest -entropic=0 -detect_leaks=0 -rss_limit_mb=2048 -timeout=20 -print_final_stats=1 \
     -artifact_prefix="$build/findings/$target-" "$build/inputs/$target" "$source/tests/fuzz/corpus/$target" 2>"$build/$target.txt"; then
     echo "$target: $(sed -n 's/^stat::number_of_executed_units: *//p' "$build/$target.txt") inputs, no finding"
