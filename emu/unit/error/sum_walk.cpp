@@ -31,66 +31,52 @@ Steps::Steps(const Register& r) : rounding_(r.rounding) {
   }
 }
 
+namespace {
+
+/// The probability that a number `fraction` of a step above a multiple of the step goes up, not
+/// down: over random words, and over whether the multiple is odd, which has the probability `odd`.
+double up_share(const Rounding& rounding, double fraction, double odd, bool negative) {
+  switch (rounding.mode) {
+    case RoundingMode::rne:
+      return fraction == 0.5 ? odd : fraction > 0.5 ? 1 : 0;
+    case RoundingMode::rna:
+      return fraction == 0.5 ? !negative : fraction > 0.5 ? 1 : 0;
+    case RoundingMode::rtz:
+      return negative;
+    case RoundingMode::rup:
+      return 1;
+    case RoundingMode::rdn:
+      return 0;
+    case RoundingMode::rodd:
+      return 1 - odd;
+    case RoundingMode::sr:
+      return negative ? 1 - up_probability(rounding, 1 - fraction)
+                      : up_probability(rounding, fraction);
+  }
+  return 0;
+}
+
+bool is_odd(double whole) { return std::fmod(whole, 2.0) != 0; }
+
+}  // namespace
+
 double Steps::round(double x, double word) const {
   if (x == 0) return x;
   const double u = at(std::ilogb(x));
   const double down = std::floor(x / u), fraction = x / u - down;
   if (fraction == 0) return x;
-  const bool odd = std::fmod(down, 2.0) != 0;
-  bool up = false;
-  switch (rounding_.mode) {
-    case RoundingMode::rne:
-      up = fraction > 0.5 || (fraction == 0.5 && odd);
-      break;
-    case RoundingMode::rna:
-      up = fraction > 0.5 || (fraction == 0.5 && x > 0);
-      break;
-    case RoundingMode::rtz:
-      up = x < 0;
-      break;
-    case RoundingMode::rup:
-      up = true;
-      break;
-    case RoundingMode::rdn:
-      break;
-    case RoundingMode::rodd:
-      up = !odd;
-      break;
-    case RoundingMode::sr:
-      up = x > 0 ? word < up_probability(rounding_, fraction)
-                 : word >= up_probability(rounding_, 1 - fraction);
-      break;
-  }
+  const double share = up_share(rounding_, fraction, is_odd(down), x < 0);
+  // A word decides on going away from zero.
+  const bool up = x > 0 ? word < share : word >= 1 - share;
   return (down + (up ? 1 : 0)) * u;
 }
 
 RoundingError rounding_error(const Rounding& rounding, double x, double u, bool negative) {
-  const double fraction = x / u - std::floor(x / u);
+  const double down = std::floor(x / u), fraction = x / u - down;
   if (fraction == 0) return {};
-  double up = 0;  // its probability
-  switch (rounding.mode) {
-    case RoundingMode::rne:
-      up = fraction == 0.5 ? 0.5 : fraction > 0.5 ? 1 : 0;
-      break;
-    case RoundingMode::rna:
-      up = fraction == 0.5 ? (negative ? 0 : 1) : fraction > 0.5 ? 1 : 0;
-      break;
-    case RoundingMode::rtz:
-      up = negative ? 1 : 0;
-      break;
-    case RoundingMode::rup:
-      up = 1;
-      break;
-    case RoundingMode::rdn:
-      break;
-    case RoundingMode::rodd:  // S is odd: an inexact sum before left it so
-      up = std::fmod(std::floor(x / u), 2.0) != 0 ? 1 : 0;
-      break;
-    case RoundingMode::sr:
-      up = negative ? 1 - up_probability(rounding, 1 - fraction)
-                    : up_probability(rounding, fraction);
-      break;
-  }
+  // Under rodd S is odd, as an inexact sum before left it; else it is odd half of the time.
+  const double odd = rounding.mode != RoundingMode::rodd ? 0.5 : is_odd(down) ? 0 : 1;
+  const double up = up_share(rounding, fraction, odd, negative);
   const double below = -fraction * u, above = (1 - fraction) * u;
   return {up * above + (1 - up) * below, up * above * above + (1 - up) * below * below};
 }
