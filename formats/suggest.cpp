@@ -11,11 +11,20 @@
 namespace numemu {
 namespace {
 
+/// Of an option "--name" what follows the hyphens, which all of them have.
+std::string_view letters(std::string_view name) {
+  return name.starts_with("--") ? name.substr(2) : name;
+}
+
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 // The fewest letters to add, drop, replace or exchange with the next one, without regard to case:
 // optimal string alignment, three rows of the table at a time.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
+  if (a.starts_with("--") && b.starts_with("--")) {
+    a = letters(a);
+    b = letters(b);
+  }
   std::vector<std::size_t> before, last(b.size() + 1), row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
   const auto same = [&](std::size_t i, std::size_t j) { return lower(a[i]) == lower(b[j]); };
@@ -55,6 +64,7 @@ std::string joined_names(const std::vector<std::string>& names, std::size_t most
 /// The known names of which the unknown one is a part, in their order.
 std::vector<std::string> names_with(std::string_view part, const std::vector<std::string>& known) {
   constexpr std::size_t kShortest = 3;
+  part = letters(part);
   std::vector<std::string> found;
   const auto same = [](char x, char y) { return lower(x) == lower(y); };
   for (const std::string& name : known) {
@@ -72,7 +82,7 @@ std::vector<std::string> by_distance(std::string_view name, const std::vector<st
   for (std::size_t i = 0; i < known.size() && !name.empty(); ++i) {
     const std::size_t whole = edit_distance(name, known[i]);
     const std::size_t beginning = edit_distance(name, known[i].substr(0, name.size()));
-    if (std::min(whole, beginning) <= name.size() / 2)
+    if (std::min(whole, beginning) <= letters(name).size() / 2)
       order.emplace_back(std::min(whole, beginning + 1), i);
   }
   std::sort(order.begin(), order.end());
@@ -114,8 +124,8 @@ std::optional<std::string> suggested_name(std::string_view name,
   name = name.substr(0, kLongestName);
   std::string nearest = nearest_name(name, known);
   // Two of three letters do not differ: 'div' does not mean 'dot'.
-  const std::size_t most = std::max<std::size_t>(2, name.size() / 3);
-  if (edit_distance(name, nearest) > std::min(most, name.size() / 2)) return std::nullopt;
+  const std::size_t length = letters(name).size(), most = std::max<std::size_t>(2, length / 3);
+  if (edit_distance(name, nearest) > std::min(most, length / 2)) return std::nullopt;
   return nearest;
 }
 

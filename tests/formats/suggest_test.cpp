@@ -39,6 +39,17 @@ TEST_CASE("suggest: a name that may be meant is near", "[fast]") {
   CHECK_FALSE(suggested_name("div", {"mul", "dot"}));  // one letter of three
 }
 
+TEST_CASE("suggest: the hyphens of options are no letters", "[fast]") {
+  const std::vector<std::string> known = {"--block", "--tile", "--axis", "--scale-rule", "--in",
+                                          "--out",   "--seed", "--json", "--threads"};
+  CHECK(unknown_name("option", "--rule", known) ==
+        "unknown option '--rule'; did you mean '--scale-rule'?");
+  CHECK(unknown_name("option", "--sede", known) ==
+        "unknown option '--sede'; did you mean '--seed'?");
+  CHECK(unknown_name("option", "--xyz", {"--in", "--out"}) ==
+        "unknown option '--xyz'; known: --in, --out");
+}
+
 TEST_CASE("suggest: the text of an unknown name", "[fast]") {
   CHECK(unknown_name("format", "in8", {"int8"}) == "unknown format 'in8'; did you mean 'int8'?");
   CHECK(unknown_name("format", "x", {}) == "unknown format 'x'");

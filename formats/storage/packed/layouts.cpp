@@ -125,6 +125,17 @@ bool belongs(const SafetensorsNames& names, const SafetensorsEntry& entry) {
   return false;
 }
 
+}  // namespace
+
+const SafetensorsEntry* scales_of_float(const SafetensorsNames& names,
+                                        const SafetensorsEntry& entry) {
+  if (!is_float(entry) || !entry.name.ends_with("weight")) return nullptr;
+  const SafetensorsEntry* const scale = names.find(entry.name + "_scale");
+  return scale == nullptr ? names.find(entry.name + "_scale_inv") : scale;
+}
+
+namespace {
+
 /// AWQ packs the outputs, which scales count whole; GPTQ the inputs.
 const char* column_layout(const SafetensorsNames& names, const SafetensorsEntry& codes,
                           const std::string& layer) {
@@ -158,7 +169,7 @@ PackedGroup group_of(const SafetensorsNames& names, const SafetensorsEntry& entr
     group.name = blocks.substr(0, blocks.size() - 1);  // "." or "_"
     layout = "mxfp4-blocks";
   } else if (is_float(entry)) {
-    layout = "plain";
+    layout = scales_of_float(names, entry) == nullptr ? "plain" : nullptr;
   } else if (const std::string_view scale = type_of(entry.name + "_scale");
              !scale.empty() || !type_of(entry.name + "_scale_inv").empty()) {
     if (type != "U8" && type != "F4") {

@@ -86,6 +86,10 @@ struct PackedGroup {
 /// of their own; scales of activations and caches are left out.
 std::vector<PackedGroup> packed_groups(const SafetensorsNames&, const SafetensorsHeader&);
 
+/// The scales beside a weight of plain floats; null for most. Such a weight is one that a quantizer
+/// has still to round, or has rounded already: the file does not say.
+const SafetensorsEntry* scales_of_float(const SafetensorsNames&, const SafetensorsEntry&);
+
 /// The tensor, in a layout that may be another than the group's. Throws Error naming the file, the
 /// stored tensor and what does not fit.
 PackedTensor open_packed(const SafetensorsNames&, const PackedGroup&, const PackedLayout&);

@@ -124,6 +124,12 @@ PackedTensor PackedFile::tensor(const std::string& name, const PackedLayout* lay
   const std::size_t i = index_of(name);
   const Item& item = items_[i];
   if (layout == nullptr) layout = item.layout;
+  if (const SafetensorsEntry* const scales =
+          layout == nullptr && !gguf_ ? scales_of_float(*names_, *groups_[i].codes) : nullptr)
+    fail_tensor(path(), item.name,
+                fmt::format("expected codes beside their scales {}, found {}, which they may scale "
+                            "or not; --packed plain gives the numbers as they are",
+                            quote_name(scales->name), item.stored));
   if (layout == nullptr)
     fail_tensor(path(), item.name,
                 fmt::format("expected a layout that is read (docs/arrays.md), found {}{}",

@@ -243,6 +243,23 @@ TEST_CASE("floats of 8 bits and int8 under scales of tiles, rows and tensors", "
              Contains("without zero points"));
 }
 
+TEST_CASE("floats beside scales are not taken for the weight without being told", "[fast]") {
+  const OneFile file({{"fc.weight", "BF16", "[2]", bytes({0x80, 0x3f, 0, 0x40})},
+                      {"fc.weight_scale", "F32", "[1]", floats({0.5f})},
+                      {"logit", "F32", "[1]", floats({3})},
+                      {"logit_scale", "F32", "[1]", floats({4})}});
+  CHECK(file.message("fc") ==
+        "tensor 'fc.weight': expected codes beside their scales 'fc.weight_scale', found BF16 [2], "
+        "which they may scale or not; --packed plain gives the numbers as they are");
+  CHECK(file.values("fc", "plain") == std::vector<float>{1, 2});
+  CHECK(file.values("fc.weight_scale") == std::vector<float>{0.5f});
+  CHECK(file.values("logit") == std::vector<float>{3});
+  CHECK_THAT(OneFile({{"w.weight", "F16", "[1]", bytes({0, 0x3c})},
+                      {"w.weight_scale_inv", "F32", "[1]", floats({1})}})
+                 .message("w"),
+             Contains("'w.weight_scale_inv'"));
+}
+
 TEST_CASE("names: missing, wrong, and layouts that do not fit", "[fast]") {
   const OneFile file({{"a", "F32", "[2]", floats({1, 2})}, {"b", "F16", "[1]", bytes({0, 0x3c})}});
   CHECK(file.values("a") == std::vector<float>{1, 2});
