@@ -16,6 +16,7 @@
 #include "emu/net/model/onnx/checkpoint.hpp"
 #include "emu/net/model/weights.hpp"
 #include "emu/net/run_context.hpp"
+#include "emu/net/tied.hpp"
 #include "emu/net/train/objective.hpp"
 #include "emu/net/train/optimizer.hpp"
 #include "emu/net/train/ranks.hpp"
@@ -141,6 +142,7 @@ net::Checkpoint described(const net::LoadedNetwork& network, const Dataset& data
   if (network.before) net::add_tuned_from(checkpoint, *network.before);
   if (network.folded) net::mark_folded(checkpoint);
   if (!network.onnx.empty()) net::add_graph(checkpoint, network.onnx);
+  net::store_ties(checkpoint, network.graph);
   return checkpoint;
 }
 
@@ -185,11 +187,14 @@ Trained::Compared compare(const net::LoadedNetwork& network, const TrainRequest&
           experiments::judged_of(dataset, scores, after, before)};
 }
 
-/// Of layers that begin with the same weight, as those of a file in which they share it.
+/// Which parameters are one, and which layers begin with the same numbers all the same.
 std::vector<std::string> notes_on_shared_weights(const Graph& graph) {
+  std::vector<std::string> notes;
+  for (const std::vector<std::string>& names : net::tied_groups(graph))
+    notes.push_back(fmt::format("{} are one tensor, which is trained once.", joined(names, ", ")));
   std::vector<std::pair<const net::Tensor*, std::vector<std::string>>> groups;
   for (const net::GemmLayer& layer : net::gemm_layers(graph)) {
-    if (layer.weight == nullptr) continue;
+    if (layer.weight == nullptr || !net::sharing(graph, *layer.node).empty()) continue;
     const auto same = std::ranges::find_if(groups, [&](const auto& group) {
       return group.first->shape == layer.weight->shape && group.first->data == layer.weight->data;
     });
@@ -199,12 +204,11 @@ std::vector<std::string> notes_on_shared_weights(const Graph& graph) {
       groups.push_back({layer.weight, {layer.name}});
     }
   }
-  std::vector<std::string> notes;
   for (const auto& [weight, names] : groups) {
     if (names.size() > 1)
       notes.push_back(
-          fmt::format("Layers {} begin with the same weight, which they may share in the file; "
-                      "training changes that of each layer for itself.",
+          fmt::format("Layers {} begin with the same weight, but are not tied; training changes "
+                      "that of each layer for itself.",
                       joined(names, ", ")));
   }
   return notes;

@@ -85,6 +85,7 @@ net::Checkpoint described(const policies::Tuning& tuning, const Source& source,
   if (source.folded) net::mark_folded(checkpoint);
   policies::add_ranges(checkpoint, tuning.ranges);
   if (!source.onnx.empty()) net::add_graph(checkpoint, source.onnx);
+  net::store_ties(checkpoint, tuning.graph);
   return checkpoint;
 }
 

@@ -11,6 +11,7 @@
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/net/profile.hpp"
 #include "emu/net/run_context.hpp"
+#include "emu/net/tied.hpp"
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
 #include "formats/suggest.hpp"
@@ -35,7 +36,7 @@ BackwardPlan plan_backward(const Graph& graph, std::span<const int> ends,
   for (std::size_t i = 0; i < nodes; ++i) {
     const int own = graph.value_of(i);
     for (const Parameter& parameter : std::as_const(*graph.nodes[i].op).parameters())
-      plan.node[i] = plan.node[i] || parameter.trained;
+      plan.node[i] = plan.node[i] || parameter.trained || parameter.is_tied();
     for (const int v : graph.nodes[i].inputs) plan.node[i] = plan.node[i] || learns[v];
     learns[own] = learns[own] || plan.node[i];
   }
@@ -168,7 +169,8 @@ std::vector<Tensor> backward(const Graph& graph, Tape tape, std::vector<std::vec
   const FloatGuard guard;
   std::vector<Tensor> gradients;
   for (const Parameter* parameter : graph.parameters())
-    gradients.push_back(parameter->trained ? Tensor(parameter->value.shape) : Tensor());
+    gradients.push_back(parameter->trained || parameter->is_tied() ? Tensor(parameter->value.shape)
+                                                                   : Tensor());
   std::size_t first_parameter = gradients.size();
 
   Restored restored(graph, tape, numerics);
@@ -219,6 +221,7 @@ std::vector<Tensor> backward(const Graph& graph, Tape tape, std::vector<std::vec
   for (std::size_t v = 0; values != nullptr && v < graph.inputs.size(); ++v) {
     if (plan.wanted[v] && !parts[v].empty()) values->at(v) = gather(std::move(parts[v]));
   }
+  join_tied(graph, gradients);
   return gradients;
 }
 

@@ -7,6 +7,7 @@
 #include "emu/net/ops/batch_norm.hpp"
 #include "emu/net/ops/conv.hpp"
 #include "emu/net/ops/linear.hpp"
+#include "emu/net/tied.hpp"
 #include "formats/float_guard.hpp"
 
 namespace numemu::net {
@@ -90,6 +91,7 @@ int fold_batch_norm(Graph& graph) {
   for (const GraphOutput& output : graph.outputs)
     folded.outputs.push_back({output.name, moved[static_cast<std::size_t>(output.value)]});
   graph = std::move(folded);
+  if (count > 0) untie_changed(graph);
   return count;
 }
 

@@ -23,6 +23,13 @@ struct Parameter {
                             ///< (0: see `initial`; negative: keeps the values it was made with)
   float initial = 0;        ///< where fan_in is 0: every element's first value
   bool trained = true;      ///< false: running statistics and constants, which no optimizer touches
+  /// The parameter of the network whose elements these are (emu/net/tied.hpp), which is trained in
+  /// its place; "" for most.
+  std::string tied_to = {};
+  /// Axis i of this value is axis tied_axes[i] of that one; empty: the elements in their order.
+  std::vector<int> tied_axes = {};
+
+  bool is_tied() const { return !tied_to.empty(); }
 };
 
 /// A product of an operator: its layer is the operator's name with this suffix.

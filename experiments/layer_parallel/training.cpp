@@ -11,6 +11,7 @@
 #include "emu/net/backward.hpp"
 #include "emu/net/graph.hpp"
 #include "emu/net/memory_plan.hpp"
+#include "emu/net/tied.hpp"
 #include "emu/net/train/optimizer.hpp"
 #include "emu/net/train/schedule.hpp"
 #include "emu/net/train/shuffle.hpp"
@@ -280,6 +281,7 @@ Trained train_stages(const TrainTrial& trial, const net::Dataset& whole, const M
       optimizer->step(i, *parameters[i], gradients[i], delta);
       numerics.update(step, {parameters[i]->name, &parameters[i]->value, &gradients[i], &delta});
     }
+    net::follow_tied(graph);
     numerics.end_step(step);
   }
   trained.top1 = 100 * test_top1(graph, data, trial.eval_samples, numerics);

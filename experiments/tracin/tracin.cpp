@@ -16,6 +16,7 @@
 #include "emu/net/ops/losses.hpp"
 #include "emu/net/samples/gradients.hpp"
 #include "emu/net/samples/laws.hpp"
+#include "emu/net/tied.hpp"
 #include "emu/net/train/schedule.hpp"
 #include "emu/stats/mean.hpp"
 #include "emu/stats/resampling.hpp"
@@ -196,6 +197,7 @@ class Moved {
       for (std::size_t i = 0; i < gradient[p].data.size(); ++i)
         w[i] = static_cast<float>(double{w[i]} - rate * double{gradient[p].data[i]});
     }
+    net::follow_tied(graph);
   }
   ~Moved() {
     for (std::size_t p = 0; p < parameters_.size(); ++p)

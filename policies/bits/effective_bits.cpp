@@ -129,7 +129,7 @@ EffectiveBits effective_bits(const BoundRecipe& recipe, const FloatReference& re
       saved.add(r[RolePart::saved], blocks ? net::Shape{1, net::element_count(shape)} : shape);
     }
     for (const net::Parameter& parameter : std::as_const(*node.op).parameters()) {
-      if (!parameter.trained) continue;
+      if (!parameter.trained && !parameter.is_tied()) continue;
       const auto found = of_weight.find(&parameter.value);
       if (found == of_weight.end()) {
         const bool table = &parameter.value == net::table_of(node);
@@ -146,6 +146,7 @@ EffectiveBits effective_bits(const BoundRecipe& recipe, const FloatReference& re
           mean->add((*found->second)[RolePart::weight], parameter.value.shape, mask,
                     mask ? weight_layout(*mask, parameter.value.shape, 1) : MaskLayout{});
       }
+      if (parameter.is_tied()) continue;  // one state and one gradient
       state.add(r[RolePart::state_first], parameter.value.shape);
       if (r.given[RolePart::state_second])
         state.add(r[RolePart::state_second], parameter.value.shape);

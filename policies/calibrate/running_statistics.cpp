@@ -35,7 +35,7 @@ Statistics statistics_of(net::Graph& graph) {
     }
     const std::span<net::Parameter> parameters = norm->parameters();
     for (std::size_t p = 0; p < parameters.size(); ++p) {
-      if (parameters[p].trained) continue;
+      if (parameters[p].trained || parameters[p].is_tied()) continue;
       net::Tensor& value = parameters[p].value;
       statistics[{i, p}] = {&value, value, norm->options().momentum,
                             std::vector<double>(value.data.size())};

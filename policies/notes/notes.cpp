@@ -342,8 +342,8 @@ std::vector<Note> notes_on_tables(const BoundRecipe& recipe) {
         net::table_of(node) != nullptr && (recipe.layer(node.name)[RolePart::embedding] ||
                                            recipe.chosen("table", node.name) != nullptr);
     for (const net::Parameter& parameter : std::as_const(*node.op).parameters()) {
-      if (quantized || !parameter.trained || parameter.value.shape.size() < 2 ||
-          weights.contains(&parameter.value))
+      if (quantized || (!parameter.trained && !parameter.is_tied()) ||
+          parameter.value.shape.size() < 2 || weights.contains(&parameter.value))
         continue;
       elements += parameter.value.size();
       names.push_back(parameter.name);

@@ -332,6 +332,7 @@ class AdaQuant final : public TuneStep {
 
   std::int64_t begin(const Tuning& tuning) override {
     layers_ = tuned_layers(tuning, "adaquant");
+    shared_ = leave_out_shared(tuning, "adaquant", layers_);
     return static_cast<std::int64_t>(layers_.size());
   }
 
@@ -375,13 +376,14 @@ class AdaQuant final : public TuneStep {
     }
     return fmt::format(
         "{}: sum of mean squared errors {:.4g} before, {:.4g} after; error of rounding the "
-        "weights as predicted within {:.1e}",
-        counted(std::ssize(layers_), "layer"), before, after, off);
+        "weights as predicted within {:.1e}{}",
+        counted(std::ssize(layers_), "layer"), before, after, off, shared_);
   }
 
  private:
   const AdaquantStepOptions& options_;
   std::vector<TunedLayer> layers_;
+  std::string shared_;
   std::vector<double> errors_;  ///< of each layer: predicted, rounded, before, after
 };
 

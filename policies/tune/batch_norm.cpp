@@ -42,6 +42,7 @@ class BatchNormStep final : public TuneStep {
     std::erase_if(layers_, [&](const BiasedLayer& layer) {
       return layer.result == tuning.graph.nodes.back().name;
     });
+    shared_ = left_as_they_were(leave_out_shared(tuning.graph, layers_, /*weights=*/true));
     if (!norms_ && layers_.empty())
       throw Error("batch_norm: expected a batch_norm, or a layer with a bias before the last one");
     return static_cast<std::int64_t>(layers_.size()) + norms_;
@@ -76,9 +77,8 @@ class BatchNormStep final : public TuneStep {
   }
 
   std::string summary() const override {
-    return norms_ ? fmt::format("statistics re-estimated, and {}",
-                                counted(std::ssize(layers_), "layer"))
-                  : fmt::format("statistics of {}", counted(std::ssize(layers_), "layer"));
+    return fmt::format("{}{}{}", norms_ ? "statistics re-estimated, and " : "statistics of ",
+                       counted(std::ssize(layers_), "layer"), shared_);
   }
 
  private:
@@ -96,6 +96,7 @@ class BatchNormStep final : public TuneStep {
   const BatchNormStepOptions& options_;
   bool norms_ = false;
   std::vector<BiasedLayer> layers_;
+  std::string shared_;
 };
 
 }  // namespace

@@ -22,7 +22,9 @@ class BiasCorrection final : public TuneStep {
 
   std::int64_t begin(const Tuning& tuning) override {
     layers_ = biased_layers(tuning.graph);
-    if (layers_.empty()) throw Error("bias_correction: expected a layer with a bias, found none");
+    shared_ = left_as_they_were(leave_out_shared(tuning.graph, layers_, /*weights=*/false));
+    if (layers_.empty())
+      throw Error("bias_correction: expected a layer with a bias of its own, found none");
     return static_cast<std::int64_t>(layers_.size());
   }
 
@@ -40,11 +42,12 @@ class BiasCorrection final : public TuneStep {
   }
 
   std::string summary() const override {
-    return fmt::format("biases of {}", counted(std::ssize(layers_), "layer"));
+    return fmt::format("biases of {}{}", counted(std::ssize(layers_), "layer"), shared_);
   }
 
  private:
   std::vector<BiasedLayer> layers_;
+  std::string shared_;
 };
 
 }  // namespace

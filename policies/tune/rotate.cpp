@@ -10,6 +10,7 @@
 #include <map>
 
 #include "emu/net/math.hpp"
+#include "emu/net/tied.hpp"
 #include "emu/stats/mean.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
@@ -108,7 +109,19 @@ class Rotate final : public TuneStep {
   explicit Rotate(const RotateStepOptions& options) : options_(options) {}
 
   void run(Tuning& tuning, std::int64_t, const TuneProgress& progress) override {
-    const RotationLinks found = rotation_links(tuning.graph);
+    RotationLinks found = rotation_links(tuning.graph);
+    std::erase_if(found.links, [&](const RotationLink& link) {
+      std::vector<std::size_t> nodes = link.biases;
+      nodes.insert(nodes.end(), {link.producer, link.consumer});
+      for (const std::size_t at : nodes) {
+        const net::Node& node = tuning.graph.nodes[at];
+        if (const std::string shared = net::sharing(tuning.graph, node); !shared.empty()) {
+          found.left_out.push_back(fmt::format("{}: {}", node.name, shared));
+          return true;
+        }
+      }
+      return false;
+    });
     const std::vector<RotationLink>& links = found.links;
     if (links.empty()) {
       throw Error(fmt::format(

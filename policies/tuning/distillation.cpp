@@ -13,6 +13,7 @@
 #include "emu/net/math.hpp"
 #include "emu/net/ops/batch_norm.hpp"
 #include "emu/net/ops/masks.hpp"
+#include "emu/net/tied.hpp"
 #include "emu/net/train/shuffle.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
@@ -189,20 +190,27 @@ std::int64_t Distillation::begin(const Tuning& tuning) {
           "{}: layer {}: expected a network without {}, which training computes otherwise", name_,
           node.name, dropout ? "dropout" : "batch_norm (it has to be folded)"));
   }
+  const auto add = [&](std::string_view name) {
+    if (!is_trained(std::string(name))) trained_.emplace_back(name);
+  };
+  const auto add_bias = [&](const std::string& name) {
+    for (const net::Parameter* parameter : tuning.graph.parameters())
+      if (parameter->name == name) add(net::trained_for(*parameter));
+  };
   if (options_.weights) {
     std::set<const net::Node*> nodes;  // recurrent ones have several products
     for (const net::GemmLayer& layer : net::gemm_layers(tuning.graph)) {
       if (layer.weight == nullptr || !nodes.insert(layer.node).second) continue;
       for (const net::Parameter& parameter : std::as_const(*layer.node->op).parameters())
-        if (parameter.trained) trained_.push_back(parameter.name);
+        if (parameter.trained || parameter.is_tied()) add(net::trained_for(parameter));
     }
     // Those that a sum adds behind a product.
     for (const BiasedLayer& layer : biased_layers(tuning.graph)) {
-      if (!is_trained(layer.bias)) trained_.push_back(layer.bias);
+      add_bias(layer.bias);
     }
     layers_ = nodes.size();
   } else {
-    for (const BiasedLayer& layer : biased_layers(tuning.graph)) trained_.push_back(layer.bias);
+    for (const BiasedLayer& layer : biased_layers(tuning.graph)) add_bias(layer.bias);
     layers_ = trained_.size();
   }
   if (trained_.empty())
@@ -257,6 +265,7 @@ void Distillation::run(Tuning& tuning, std::int64_t part, const TuneProgress& pr
       optimizer_->step(p, *parameters[p], gradients[p], delta);
       for (std::size_t i = 0; i < delta.size(); ++i) parameters[p]->value.data[i] += delta[i];
     }
+    net::follow_tied(tuning.graph);
     progress(static_cast<double>(++done) / static_cast<double>(batches));
   }
 }

@@ -13,6 +13,7 @@
 
 #include "emu/net/math.hpp"
 #include "emu/net/ops/conv.hpp"
+#include "emu/net/tied.hpp"
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
 #include "policies/tuning/rotation_links.hpp"
@@ -190,13 +191,29 @@ std::size_t plain_producer(const net::Graph& graph, std::size_t consumer) {
 
 }  // namespace
 
-ChannelLink channel_link(const net::Graph& graph, std::size_t producer) {
+namespace {
+
+ChannelLink any_link(const net::Graph& graph, std::size_t producer) {
   try {
     return plain_link(graph, producer);
   } catch (const Error&) {
     if (std::optional<ChannelLink> link = attention_link(graph, producer, false)) return *link;
     throw;
   }
+}
+
+}  // namespace
+
+ChannelLink channel_link(const net::Graph& graph, std::size_t producer) {
+  ChannelLink link = any_link(graph, producer);
+  std::vector<std::size_t> nodes = link.shifts;
+  nodes.insert(nodes.end(), link.consumers.begin(), link.consumers.end());
+  nodes.push_back(scaled_node(graph, producer).value());
+  for (const std::size_t at : nodes) {
+    if (const std::string shared = net::sharing(graph, graph.nodes[at]); !shared.empty())
+      throw Error(fmt::format("{}: {}", describe(graph.nodes[at]), shared));
+  }
+  return link;
 }
 
 std::size_t channel_producer(const net::Graph& graph, std::size_t consumer) {

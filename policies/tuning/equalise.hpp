@@ -35,7 +35,8 @@ struct ChannelLink {
 };
 
 /// The link whose producer is that node. Throws Error naming the operator where something else
-/// reads the channels, or where the node has none that can be scaled.
+/// reads the channels, where the node has none that can be scaled, and where a parameter of theirs
+/// is one with another (emu/net/tied.hpp).
 ChannelLink channel_link(const net::Graph&, std::size_t producer);
 /// The node that gives the channels which the node `consumer` reads, through the operators above.
 /// Throws Error naming the operator that stands between, or the network's input.

@@ -1,11 +1,14 @@
 // Cold: a negligible share of any run (docs/build.md).
 #include "policies/tuning/layer_statistics.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/graph.hpp"
+#include "emu/net/tied.hpp"
 #include "formats/portable/pairwise.hpp"
 
 namespace numemu::policies {
@@ -73,6 +76,24 @@ std::vector<BiasedLayer> biased_layers(const net::Graph& graph) {
       layers.push_back({layer.name, parameters[0].name, added_bias(graph, *sum)->name, sum->name});
   }
   return layers;
+}
+
+std::vector<std::string> leave_out_shared(const net::Graph& graph, std::vector<BiasedLayer>& layers,
+                                          bool weights) {
+  std::vector<std::string> shared;
+  const std::vector<std::vector<std::string>> groups = net::tied_groups(graph);
+  std::erase_if(layers, [&](const BiasedLayer& layer) {
+    for (const std::vector<std::string>& names : groups) {
+      const auto has = [&](const std::string& name) {
+        return std::ranges::find(names, name) != names.end();
+      };
+      if (!has(layer.bias) && !(weights && has(layer.weight))) continue;
+      shared.push_back(fmt::format("{} ({} is also {})", layer.name, names[0], names[1]));
+      return true;
+    }
+    return false;
+  });
+  return shared;
 }
 
 ChannelStatistics channel_statistics(net::Graph& graph, const std::string& node,

@@ -19,6 +19,11 @@ struct BiasedLayer {
 /// In the order of forward.
 std::vector<BiasedLayer> biased_layers(const net::Graph&);
 
+/// Takes out the layers whose bias, or weight where `weights`, is one with another parameter
+/// (emu/net/tied.hpp): by layer, with what it is.
+std::vector<std::string> leave_out_shared(const net::Graph&, std::vector<BiasedLayer>&,
+                                          bool weights);
+
 /// Of each channel over samples and positions; the variance is that of the population.
 struct ChannelStatistics {
   std::vector<double> mean, variance;

@@ -11,6 +11,7 @@
 #include "emu/net/graph.hpp"
 #include "emu/net/numerics.hpp"
 #include "emu/net/ops/recurrent.hpp"
+#include "emu/net/tied.hpp"
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
 #include "policies/numerics/quantized_tensor.hpp"
@@ -134,6 +135,24 @@ std::vector<TunedLayer> tuned_layers(const Tuning& tuning, std::string_view step
   return layers;
 }
 
+std::string left_as_they_were(const std::vector<std::string>& layers) {
+  return layers.empty() ? "" : "; as they were: " + joined(layers, ", ");
+}
+
+std::string leave_out_shared(const Tuning& tuning, std::string_view step,
+                             std::vector<TunedLayer>& layers) {
+  std::vector<std::string> shared;
+  std::erase_if(layers, [&](const TunedLayer& layer) {
+    const std::string what = net::sharing(tuning.graph, tuning.graph.nodes[layer.node]);
+    if (!what.empty()) shared.push_back(fmt::format("{} ({})", layer.name, what));
+    return !what.empty();
+  });
+  if (layers.empty())
+    throw Error(fmt::format("{}: step {}: expected a layer whose parameters are its own, found {}",
+                            tuning.where, step, joined(shared, ", ")));
+  return left_as_they_were(shared);
+}
+
 std::string note_on_recurrent(const std::vector<TuneStepChoice>& steps, const net::Graph& graph,
                               const Recipe& recipe) {
   std::vector<std::string> names, layers;
@@ -192,6 +211,15 @@ LayerHessians layer_hessians(Tuning& tuning, const TunedLayer& layer, Inputs inp
   for (const LeastSquares& each : squares) result.matrices.push_back(each.inputs_squared());
   result.rows = squares.empty() ? 0 : squares[0].rows();
   return result;
+}
+
+void LayerHessians::add(const LayerHessians& other) {
+  if (!std::ranges::equal(matrices, other.matrices, {}, &std::vector<double>::size,
+                          &std::vector<double>::size))
+    throw Error("layers of one weight: expected products of the same depth and groups");
+  for (std::size_t m = 0; m < matrices.size(); ++m)
+    std::ranges::transform(matrices[m], other.matrices[m], matrices[m].begin(), std::plus());
+  rows += other.rows;
 }
 
 void set_weight_scales(Tuning& tuning, const TunedLayer& layer, const std::vector<float>& scales) {

@@ -24,6 +24,13 @@ struct TunedLayer {
 /// step reads would not be what is multiplied.
 std::vector<TunedLayer> tuned_layers(const Tuning&, std::string_view step);
 
+/// Takes out layers with a parameter that is one with another (emu/net/tied.hpp), which a step that
+/// works layer by layer would part. Gives what a summary ends with: "; as they were: fc1
+/// (fc1.weight is also fc2.weight)". Throws Error where no layer is left.
+std::string leave_out_shared(const Tuning&, std::string_view step, std::vector<TunedLayer>&);
+/// The same words of any layers.
+std::string left_as_they_were(const std::vector<std::string>& layers);
+
 /// tuned_numerics() for steps, which compare the results of layers with float32's: products pass
 /// through float32 where `edges` makes their codes from integers alone, which are clamped already
 /// to what a ReLU behind them leaves.
@@ -52,6 +59,9 @@ LayerSamples layer_samples(Tuning&, const TunedLayer&, Inputs, std::int64_t samp
 struct LayerHessians {
   std::vector<std::vector<double>> matrices;
   std::int64_t rows = 0;
+
+  /// Of another layer with the same weight. Throws Error where they are of other sizes.
+  void add(const LayerHessians&);
 };
 LayerHessians layer_hessians(Tuning&, const TunedLayer&, Inputs, std::int64_t samples);
 

@@ -6,8 +6,10 @@
 #include <string>
 
 #include "emu/net/ops/elementwise.hpp"
+#include "emu/net/tied.hpp"
 #include "formats/containers.hpp"
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 #include "formats/storage/array.hpp"
 #include "policies/numerics/quantized_tensor.hpp"
 #include "policies/tuning/gptq.hpp"
@@ -90,14 +92,63 @@ std::vector<Option> RoundingOptions::with_inputs(std::vector<Option> own) {
 
 std::int64_t RoundingStep::begin(const Tuning& tuning) {
   layers_ = tuned_layers(tuning, name_);
+  join_shared(tuning);
   return static_cast<std::int64_t>(layers_.size());
+}
+
+void RoundingStep::join_shared(const Tuning& tuning) {
+  const std::vector<net::Node>& nodes = tuning.graph.nodes;
+  const auto weight_of = [&](const TunedLayer& layer) -> const net::Parameter& {
+    return std::as_const(*nodes[layer.node].op).parameters()[0];
+  };
+  const auto role_of = [&](const TunedLayer& layer) {
+    return tuning.recipe.layer(layer.name)[RolePart::weight]->describe();
+  };
+  std::vector<TunedLayer> own;
+  std::vector<std::string> left_out;
+  others_.clear();
+  for (const TunedLayer& layer : layers_) {
+    const net::Parameter& weight = weight_of(layer);
+    std::vector<TunedLayer> others;
+    std::string elsewhere;
+    for (const net::Parameter* const other : std::as_const(tuning.graph).parameters()) {
+      if (other->name == weight.name || net::trained_for(*other) != net::trained_for(weight))
+        continue;
+      const auto found = std::ranges::find_if(layers_, [&](const TunedLayer& each) {
+        return &weight_of(each) == other && other->tied_axes.empty() && weight.tied_axes.empty() &&
+               other->value.shape == weight.value.shape && role_of(each) == role_of(layer);
+      });
+      if (found == layers_.end()) {
+        elsewhere = other->name;
+      } else {
+        others.push_back(*found);
+      }
+    }
+    if (!elsewhere.empty()) {
+      left_out.push_back(fmt::format("{} ({} is also {}, which is rounded otherwise)", layer.name,
+                                     weight.name, elsewhere));
+    } else if (!weight.is_tied()) {
+      own.push_back(layer);
+      others_.push_back(std::move(others));
+    }
+  }
+  if (own.empty())
+    throw Error(fmt::format("{}: step {}: expected a layer whose weight it can round, found {}",
+                            tuning.where, name_, joined(left_out, ", ")));
+  layers_ = std::move(own);
+  left_out_ = left_as_they_were(left_out);
 }
 
 void RoundingStep::run(Tuning& tuning, std::int64_t part, const TuneProgress& progress) {
   const TunedLayer& layer = layers_[static_cast<std::size_t>(part)];
-  const LayerHessians hessians =
-      layer_hessians(tuning, layer, inputs_.mode == "parallel" ? Inputs::reference : Inputs::tuned,
-                     inputs_.samples);
+  const std::vector<TunedLayer>& others = others_[static_cast<std::size_t>(part)];
+  const auto hessians_of = [&](const TunedLayer& of) {
+    return layer_hessians(tuning, of,
+                          inputs_.mode == "parallel" ? Inputs::reference : Inputs::tuned,
+                          inputs_.samples);
+  };
+  LayerHessians hessians = hessians_of(layer);
+  for (const TunedLayer& other : others) hessians.add(hessians_of(other));
   progress(0.5);
   net::Tensor& weight = tuning.graph.nodes[layer.node].op->parameters()[0].value;
   const RolePolicy role = fix_weight_scales(tuning, layer);
@@ -107,6 +158,8 @@ void RoundingStep::run(Tuning& tuning, std::int64_t part, const TuneProgress& pr
   errors_.push_back(output_error(weight, nearest, hessians.matrices) / outputs);
   errors_.push_back(output_error(weight, rounded, hessians.matrices) / outputs);
   weight = std::move(rounded);
+  for (const TunedLayer& other : others) fix_weight_scales(tuning, other);
+  net::follow_tied(tuning.graph);
   progress(1);
 }
 
@@ -120,13 +173,15 @@ void RoundingStep::load_state(const net::NamedState& state) {
 
 std::string RoundingStep::summary() const {
   double nearest = 0, chosen = 0;
+  std::ptrdiff_t shared = 0;
+  for (const std::vector<TunedLayer>& others : others_) shared += std::ssize(others);
   for (std::size_t i = 0; i + 1 < errors_.size(); i += 2) {
     nearest += errors_[i];
     chosen += errors_[i + 1];
   }
   return fmt::format(
-      "{}: sum of mean squared errors of their outputs {:.4g}, rounding to nearest {:.4g}",
-      counted(std::ssize(layers_), "layer"), chosen, nearest);
+      "{}: sum of mean squared errors of their outputs {:.4g}, rounding to nearest {:.4g}{}",
+      counted(std::ssize(layers_) + shared, "layer"), chosen, nearest, left_out_);
 }
 
 }  // namespace numemu::policies

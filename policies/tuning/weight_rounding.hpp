@@ -63,7 +63,7 @@ struct RoundingOptions : PolicyOptions {
 
 /// Rounds one layer after another by what it reads, X^T X of its inputs before they are quantized:
 /// scales are those of the layer's ranges or its rule and become ranges; weights become numbers of
-/// the format.
+/// the format. A weight that several layers have is rounded once, by the sum of their X^T X.
 class RoundingStep : public TuneStep {
  public:
   RoundingStep(std::string_view name, const RoundingOptions& options)
@@ -80,9 +80,14 @@ class RoundingStep : public TuneStep {
   virtual net::Tensor round(const RolePolicy&, const net::Tensor& weight,
                             const LayerHessians&) const = 0;
 
+  /// Joins layers of one weight; leaves out those whose weight something else reads, too.
+  void join_shared(const Tuning&);
+
   std::string_view name_;
   const RoundingOptions& inputs_;
   std::vector<TunedLayer> layers_;
+  std::vector<std::vector<TunedLayer>> others_;  ///< of each layer: those with the same weight
+  std::string left_out_;
   std::vector<double> errors_;  ///< of each layer: of rounding to nearest, of this rounding
 };
 

@@ -6,6 +6,7 @@
 
 #include "api/networks.hpp"
 #include "api/studies.hpp"
+#include "emu/net/model/safetensors.hpp"
 #include "tests/api/workplace.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/model/onnx_models.hpp"
@@ -310,7 +311,7 @@ TEST_CASE("a network of two inputs trains on its first output, and is tuned and 
   CHECK(exported.score("boxes/mse") != nullptr);
 }
 
-TEST_CASE("training passes over outputs without targets, and names weights that were shared",
+TEST_CASE("training passes over outputs without targets, and keeps one weight of two layers one",
           "[fast]") {
   Workplace w;
   const std::string data =
@@ -334,8 +335,13 @@ TEST_CASE("training passes over outputs without targets, and names weights that 
                         .node("Sub", {"left", "right"}, {"logits"})
                         .output("logits")
                         .file());
-  train(twins);
-  CHECK_THAT(w.said, Contains("note: Layers c, c.1 begin with the same weight"));
+  const api::Trained trained = train(twins);
+  CHECK_THAT(w.said, Contains("note: c.weight, c.1.weight are one tensor, which is trained once."));
+  // One tensor in the checkpoint.
+  const net::Checkpoint stored = net::read_safetensors(trained.checkpoint);
+  CHECK(std::ranges::count_if(stored.tensors, [](const net::NamedTensor& tensor) {
+          return tensor.name.starts_with("c");
+        }) == 1);
 }
 
 TEST_CASE("a row says that SQNR is that of the first of several outputs", "[fast]") {

@@ -8,6 +8,7 @@
 
 #include "emu/net/data/dataset.hpp"
 #include "emu/net/model/onnx/checkpoint.hpp"
+#include "emu/net/model/onnx/shared_tensors.hpp"
 #include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
 #include "formats/error.hpp"
@@ -93,7 +94,9 @@ LoadedNetwork from_onnx(const std::string& path, const Dataset& data) {
   OnnxModel model = read_onnx(path);
   std::string onnx = graph_bytes(model);
   const ImportOptions options = shapes_of(model, data);
+  const TensorPrints shared = shared_tensors(model);
   Graph graph = fitting(import_onnx(std::move(model), options), path, data);
+  tie_parameters(graph, shared);
   // As recipes, folders and reports call it.
   graph.name = utf8_text(std::filesystem::path(path).stem().string());
   return {std::move(graph), true, std::move(onnx)};

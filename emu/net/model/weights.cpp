@@ -16,9 +16,12 @@
 #include "emu/net/model/coded_weights.hpp"
 #include "emu/net/model/safetensors.hpp"
 #include "emu/net/tensor.hpp"
+#include "emu/net/tied.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/fields.hpp"
 #include "formats/storage/input_file.hpp"
+#include "formats/storage/json_reader.hpp"
 #include "formats/storage/packed/packed_file.hpp"
 #include "formats/storage/safetensors.hpp"
 #include "formats/suggest.hpp"
@@ -112,6 +115,7 @@ void load_parameters(Graph& graph, const Checkpoint& checkpoint, const std::stri
   for (const Parameter* parameter : parameters) {
     names.push_back(parameter->name);
     const auto found = tensors.find(parameter->name);
+    if (found == tensors.end() && parameter->is_tied()) continue;
     if (found == tensors.end()) {
       throw Error(fmt::format("{}: expected a tensor {} of the network {}, found none", path,
                               quote_name(parameter->name), graph.name));
@@ -137,7 +141,13 @@ void load_parameters(Graph& graph, const Checkpoint& checkpoint, const std::stri
     }
   }
   // Only now: a checkpoint that does not fit leaves the graph as it was.
-  for (Parameter* parameter : parameters) parameter->value = *tensors.at(parameter->name);
+  for (Parameter* parameter : parameters) {
+    if (const auto found = tensors.find(parameter->name); found != tensors.end())
+      parameter->value = *found->second;
+  }
+  // A file may have the same numbers for each of them, or others, or those of the first alone.
+  follow_tied(graph, [&](const Parameter& tied) { return !tensors.contains(tied.name); });
+  untie_changed(graph);
 }
 
 Checkpoint parameters_of(const Graph& graph) {
@@ -146,6 +156,67 @@ Checkpoint parameters_of(const Graph& graph) {
     checkpoint.tensors.push_back({parameter->name, parameter->value});
   return checkpoint;
 }
+
+namespace {
+
+constexpr std::string_view kTiedKey = "tied";
+
+struct StoredTie {
+  std::string parameter, to;
+  std::vector<std::int64_t> axes;
+
+  static void fields(auto& self, const auto& visit) {
+    visit("parameter", self.parameter, kNeeded);
+    visit("to", self.to, kNeeded);
+    visit("axes", self.axes);
+  }
+};
+
+struct StoredTies {
+  std::vector<StoredTie> tied;
+
+  static void fields(auto& self, const auto& visit) { visit("parameters", self.tied); }
+};
+
+}  // namespace
+
+void store_ties(Checkpoint& checkpoint, const Graph& graph) {
+  StoredTies stored;
+  for (const Parameter* parameter : graph.parameters()) {
+    if (!parameter->is_tied()) continue;
+    stored.tied.push_back({parameter->name,
+                           parameter->tied_to,
+                           {parameter->tied_axes.begin(), parameter->tied_axes.end()}});
+    std::erase_if(checkpoint.tensors,
+                  [&](const NamedTensor& tensor) { return tensor.name == parameter->name; });
+  }
+  if (stored.tied.empty()) return;
+  checkpoint.metadata.emplace_back(kTiedKey, json_of(stored).dump());
+  std::ranges::sort(checkpoint.metadata);
+}
+
+namespace {
+
+/// Ties what store_ties() wrote.
+void restore_ties(Graph& graph, const Checkpoint& checkpoint, const std::string& path) {
+  const std::string text = metadata_of(checkpoint, kTiedKey);
+  if (text.empty()) return;
+  const std::string where = path + ": metadata: tied";
+  StoredTies stored;
+  read_fields(parse_json(text, where), where, stored);
+  for (const StoredTie& each : stored.tied) {
+    std::vector<int> axes;
+    for (const std::int64_t axis : each.axes)
+      axes.push_back(static_cast<int>(std::clamp<std::int64_t>(axis, -1, kMostTiedAxes)));
+    try {
+      tie(graph, each.parameter, each.to, std::move(axes));
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}: {}", where, error.what()));
+    }
+  }
+}
+
+}  // namespace
 
 namespace {
 
@@ -202,6 +273,7 @@ void load_checkpoint(Graph& graph, const Checkpoint& checkpoint, const std::stri
   } else if (!state.empty()) {
     throw Error(path + ": metadata 'batch_norm': expected 'folded', found '" + state + "'");
   }
+  restore_ties(graph, checkpoint, path);
   load_parameters(graph, checkpoint, path);
 }
 

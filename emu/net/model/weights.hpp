@@ -22,6 +22,9 @@ Checkpoint read_npz(const std::string& path);
 /// Error naming the file.
 void load_parameters(Graph&, const Checkpoint&, const std::string& path);
 Checkpoint parameters_of(const Graph&);
+/// Leaves one tensor of those of tied parameters (emu/net/tied.hpp), that of the trained one, and
+/// says in the metadata, which it sorts, which follow it. load_checkpoint() ties them again.
+void store_ties(Checkpoint&, const Graph&);
 
 /// Identity of all parameters, names and bits: 16 hexadecimal digits.
 std::string digest_of(const Graph&);

@@ -323,7 +323,7 @@ void Constant::forward(const OpCall&, OpInputs, Tensor& output) const {
 }
 
 void Constant::backward(const OpCall&, const OpBackward& back) const {
-  if (parameters_[0].trained) back.grad_parameters[0].data = back.grad_output.data;
+  if (!back.grad_parameters[0].empty()) back.grad_parameters[0].data = back.grad_output.data;
 }
 
 }  // namespace numemu::net

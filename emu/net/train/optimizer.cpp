@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "emu/net/ops/elementwise.hpp"
+#include "emu/net/tied.hpp"
 #include "formats/error.hpp"
 #include "formats/suggest.hpp"
 
@@ -193,8 +194,10 @@ void Replicas::exchanged(Graph& graph, const std::vector<Tensor>& change) {
     exchanged_[p] = std::move(mean->finish().gradients[0]);
   }
   const std::vector<Parameter*> parameters = graph.parameters();
+  for (std::size_t p = 0; p < exchanged_.size(); ++p) parameters[p]->value = exchanged_[p];
+  follow_tied(graph);
   for (std::size_t p = 0; p < exchanged_.size(); ++p) {
-    parameters[p]->value = exchanged_[p];
+    exchanged_[p] = parameters[p]->value;
     for (Worker& worker : workers_) worker.weights[p] = exchanged_[p];
   }
 }

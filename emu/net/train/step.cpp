@@ -20,6 +20,7 @@
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/net/profile.hpp"
 #include "emu/net/run_context.hpp"
+#include "emu/net/tied.hpp"
 #include "emu/net/train/objective.hpp"
 #include "emu/net/train/optimizer.hpp"
 #include "emu/net/train/options.hpp"
@@ -343,6 +344,7 @@ void update(Graph& graph, const Step& step, std::vector<Tensor> gradients, doubl
     for (const StateTensor& state : optimizer.state(p))
       numerics.optimizer_state(step, parameter.name, state.name, *state.value);
   }
+  follow_tied(graph);
 }
 
 /// The pieces that steps of gradients and local steps share.
