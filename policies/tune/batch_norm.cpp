@@ -51,12 +51,7 @@ class BatchNormStep final : public TuneStep {
   void run(Tuning& tuning, std::int64_t part, const TuneProgress&) override {
     if (norms_ && part == 0) return estimate_norms(tuning);
     const BiasedLayer& layer = layers_[static_cast<std::size_t>(part - norms_)];
-    net::Numerics float32;
-    const ChannelStatistics wanted =
-        channel_statistics(tuning.reference, layer.result, float32, tuning.calibration);
-    const auto numerics = step_numerics(tuning);
-    const ChannelStatistics found =
-        channel_statistics(tuning.graph, layer.result, *numerics, tuning.calibration);
+    const auto [wanted, found] = channel_drift(tuning, layer);
     net::Tensor& weight = parameter_of(tuning.graph, layer.weight);
     net::Tensor& bias = parameter_of(tuning.graph, layer.bias);
     std::vector<ValueRange>& ranges = tuning.ranges[layer.name].weight;
@@ -101,8 +96,7 @@ class BatchNormStep final : public TuneStep {
 
 }  // namespace
 
-extern const TuneStepKind tune_batch_norm;
-const TuneStepKind tune_batch_norm{
+extern const TuneStepKind tune_batch_norm{
     .name = "batch_norm",
     .summary = "mean and variance of every channel become those of the float32 network",
     .source = "Hubara et al., ICML 2021 (CalibTIP, arXiv 2006.10518)",

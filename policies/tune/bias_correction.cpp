@@ -30,12 +30,7 @@ class BiasCorrection final : public TuneStep {
 
   void run(Tuning& tuning, std::int64_t part, const TuneProgress&) override {
     const BiasedLayer& layer = layers_[static_cast<std::size_t>(part)];
-    net::Numerics float32;
-    const ChannelStatistics wanted =
-        channel_statistics(tuning.reference, layer.result, float32, tuning.calibration);
-    const auto numerics = step_numerics(tuning);
-    const ChannelStatistics found =
-        channel_statistics(tuning.graph, layer.result, *numerics, tuning.calibration);
+    const auto [wanted, found] = channel_drift(tuning, layer);
     net::Tensor& bias = parameter_of(tuning.graph, layer.bias);
     for (std::size_t c = 0; c < bias.data.size(); ++c)
       bias.data[c] = static_cast<float>(bias.data[c] + (wanted.mean[c] - found.mean[c]));
@@ -52,8 +47,7 @@ class BiasCorrection final : public TuneStep {
 
 }  // namespace
 
-extern const TuneStepKind tune_bias_correction;
-const TuneStepKind tune_bias_correction{
+extern const TuneStepKind tune_bias_correction{
     .name = "bias_correction",
     .summary = "the mean of every channel becomes that of the float32 network",
     .source = "Nagel et al., ICCV 2019 (arXiv 1906.04721)",

@@ -10,6 +10,7 @@
 #include "emu/net/graph.hpp"
 #include "emu/net/tied.hpp"
 #include "formats/portable/pairwise.hpp"
+#include "policies/tuning/tuned_layers.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -122,6 +123,15 @@ ChannelStatistics channel_statistics(net::Graph& graph, const std::string& node,
   });
   for (double& variance : statistics.variance) variance /= before;
   return statistics;
+}
+
+ChannelDrift channel_drift(Tuning& tuning, const BiasedLayer& layer) {
+  net::Numerics float32;
+  ChannelStatistics wanted =
+      channel_statistics(tuning.reference, layer.result, float32, tuning.calibration);
+  const auto numerics = step_numerics(tuning);
+  return {std::move(wanted),
+          channel_statistics(tuning.graph, layer.result, *numerics, tuning.calibration)};
 }
 
 }  // namespace numemu::policies

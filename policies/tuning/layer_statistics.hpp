@@ -33,4 +33,11 @@ struct ChannelStatistics {
 ChannelStatistics channel_statistics(net::Graph&, const std::string& node, net::Numerics&,
                                      const Calibration&);
 
+/// What the reference gives in float32, and what the network gives as the recipe and the steps so
+/// far have it.
+struct ChannelDrift {
+  ChannelStatistics wanted, found;
+};
+ChannelDrift channel_drift(Tuning&, const BiasedLayer&);
+
 }  // namespace numemu::policies
