@@ -68,18 +68,6 @@ PruningEffect effect_at(Pruning pruning, const MagnitudeLaw& law, double ln_t) {
           hard ? std::sqrt(std::max(1 - error, 0.0)) : 1 / std::sqrt(1 + error)};
 }
 
-// The end of the range of ln(tau / scale) where `enough`, which rises from false to true, first
-// holds, to the last bit.
-template <class Enough>
-double threshold_where(const MagnitudeLaw& law, Enough&& enough) {
-  double low = -690, high = 690;
-  for (;;) {
-    const double middle = (low + high) / 2;
-    if (middle <= low || middle >= high) return law.scale * bounded_exp(low);
-    (enough(middle) ? high : low) = middle;
-  }
-}
-
 }  // namespace
 
 MagnitudeLaw with_cut(const MagnitudeLaw& law, const float* x, std::int64_t n) {
@@ -96,10 +84,6 @@ MagnitudeLaw with_cut(const MagnitudeLaw& law, const float* x, std::int64_t n) {
   MagnitudeLaw cut = law;
   cut.cut = (portable::log(g) - portable::log(law.scale)) / law.spread;
   return cut;
-}
-
-double share_of_nonzeros(const MagnitudeLaw& law, double share) {
-  return law.nonzero > 0 ? std::max(0.0, (share - (1 - law.nonzero)) / law.nonzero) : 0;
 }
 
 PruningEffect effect(Pruning pruning, const MagnitudeLaw& law, double threshold) {
@@ -120,15 +104,13 @@ double second_moment(const MagnitudeLaw& law) {
 double threshold_for_cosine(Pruning pruning, const MagnitudeLaw& law, double cosine) {
   const FloatGuard guard;
   if (!law.usable()) return 0;
-  return threshold_where(
-      law, [&](double ln_t) { return effect_at(pruning, law, ln_t).cosine < cosine; });
-}
-
-double threshold_for_zeros(Pruning pruning, const MagnitudeLaw& law, double zeros) {
-  const FloatGuard guard;
-  if (!law.usable() || zeros <= 1 - law.nonzero) return 0;
-  return threshold_where(law,
-                         [&](double ln_t) { return effect_at(pruning, law, ln_t).zeros > zeros; });
+  // ln(tau / scale) just before the cosine falls below it, to the last bit.
+  double low = -690, high = 690;
+  for (;;) {
+    const double middle = (low + high) / 2;
+    if (middle <= low || middle >= high) return law.scale * bounded_exp(low);
+    (effect_at(pruning, law, middle).cosine < cosine ? high : low) = middle;
+  }
 }
 
 PrunedTensor prune_and_measure(Pruning pruning, const float* x, std::int64_t n, double threshold,
@@ -231,12 +213,6 @@ std::vector<double> thresholds_of_equal_cosine(Pruning pruning, const Layers& la
   });
 }
 
-std::vector<double> thresholds_of_equal_zeros(Pruning pruning, const Layers& layers, double zeros) {
-  return for_each_layer(layers, [&](const LayerMagnitudes& layer) {
-    return threshold_for_zeros(pruning, layer.law, zeros);
-  });
-}
-
 std::vector<double> thresholds_of_least_error(Pruning pruning, const Layers& layers, double zeros) {
   const FloatGuard guard;
   for (const LayerMagnitudes& layer : layers) {
@@ -250,29 +226,6 @@ std::vector<double> thresholds_of_least_error(Pruning pruning, const Layers& lay
   });
 }
 
-std::vector<double> thresholds_with_floors(Pruning pruning, const Layers& layers, double zeros,
-                                           const std::vector<double>& cosine_floors, double most) {
-  const FloatGuard guard;
-  if (cosine_floors.size() != layers.size())
-    throw Error("layer sparsity: expected one cosine floor per layer, 0 where there is none");
-  std::vector<double> thresholds(layers.size());
-  double left = zeros * elements_of(layers), free_elements = 0;
-  for (std::size_t l = 0; l < layers.size(); ++l) {
-    const LayerMagnitudes& layer = layers[l];
-    if (!(cosine_floors[l] > 0)) {
-      free_elements += layer.elements;
-      continue;
-    }
-    thresholds[l] = std::min(threshold_for_zeros(pruning, layer.law, zeros),
-                             threshold_for_cosine(pruning, layer.law, cosine_floors[l]));
-    left -= layer.elements * effect(pruning, layer.law, thresholds[l]).zeros;
-  }
-  const double share = free_elements > 0 ? std::min(left / free_elements, most) : 0;
-  for (std::size_t l = 0; l < layers.size(); ++l) {
-    if (!(cosine_floors[l] > 0)) thresholds[l] = threshold_for_zeros(pruning, layers[l].law, share);
-  }
-  return thresholds;
-}
 namespace {
 
 /// Numbers of a law, the share `zero` of them zero in between.

@@ -24,10 +24,6 @@ namespace numemu::experiments::stochastic_pruning {
 /// al.'s code; specs/quantization.md). Any other law as it is.
 MagnitudeLaw with_cut(const MagnitudeLaw& law, const float* x, std::int64_t n);
 
-/// p such that of *all* elements a share is zero or below the threshold: (share - zeros) / (1 -
-/// zeros); 0 where the structural zeros alone are more.
-double share_of_nonzeros(const MagnitudeLaw& law, double share);
-
 enum class Pruning : std::uint8_t { stochastic, hard };
 
 /// What pruning at a threshold does to a tensor of that law.
@@ -45,9 +41,6 @@ double second_moment(const MagnitudeLaw& law);
 
 /// The largest threshold whose effect keeps at least this cosine (in (0, 1)).
 double threshold_for_cosine(Pruning pruning, const MagnitudeLaw& law, double cosine);
-/// The threshold that leaves this share of all elements zero (in (0, 1)); 0 where the structural
-/// zeros are as many already.
-double threshold_for_zeros(Pruning pruning, const MagnitudeLaw& law, double zeros);
 
 // Measured effects of pruning below a threshold, beside their expectations from the elements.
 
@@ -95,10 +88,6 @@ std::vector<double> thresholds_at_cosine(Pruning pruning,
 std::vector<double> thresholds_of_equal_cosine(Pruning pruning,
                                                const std::vector<LayerMagnitudes>& layers,
                                                double zeros);
-/// Every layer at the same share of zeros (those with more structural zeros keep them).
-std::vector<double> thresholds_of_equal_zeros(Pruning pruning,
-                                              const std::vector<LayerMagnitudes>& layers,
-                                              double zeros);
 /// The least weighted sum of squared errors with the share `zeros` of all elements zero. Moving a
 /// threshold costs d error / d zeros = tau^2 under any law, for stochastic pruning (m / (m /
 /// tau^2), m = E[|g|; |g| < tau]) and for hard pruning (tau^2 f / f) alike; so the optimum has
@@ -106,14 +95,6 @@ std::vector<double> thresholds_of_equal_zeros(Pruning pruning,
 std::vector<double> thresholds_of_least_error(Pruning pruning,
                                               const std::vector<LayerMagnitudes>& layers,
                                               double zeros);
-
-/// Heterogeneous sparsity (Chmiel et al., ICLR 2021; specs/quantization.md): a layer with a floor
-/// (in (0, 1); 0: none) takes the smaller threshold of its cosine there and of the share `zeros`;
-/// the others make up for what those leave, to at most `most` of their elements.
-std::vector<double> thresholds_with_floors(Pruning pruning,
-                                           const std::vector<LayerMagnitudes>& layers, double zeros,
-                                           const std::vector<double>& cosine_floors,
-                                           double most = 0.9);
 
 /// Numbers of a known law: closed forms against samples, and the normal law where it does not hold
 /// (settings samples, shares).

@@ -104,6 +104,20 @@ TEST_CASE("zeros under the lognormal law as in the specification", "[fast]") {
   }
 }
 
+namespace {
+
+/// The threshold that leaves this share of all elements zero.
+double threshold_of_zeros(Pruning pruning, const MagnitudeLaw& law, double zeros) {
+  double low = 1e-12 * law.scale, high = 1e12 * law.scale;
+  for (int i = 0; i < 200; ++i) {
+    const double middle = std::sqrt(low * high);
+    (effect(pruning, law, middle).zeros > zeros ? high : low) = middle;
+  }
+  return low;
+}
+
+}  // namespace
+
 TEST_CASE("thresholds and cosines under the lognormal law as in the specification", "[fast]") {
   const struct {
     double s, zeros, a, digits;
@@ -112,7 +126,7 @@ TEST_CASE("thresholds and cosines under the lognormal law as in the specificatio
                      {3, .5, 2.639856, 6e-7}, {3, .8, 38.060466, 6e-7}, {3, .9, 157.104692, 6e-7}};
   for (const auto& row : kThresholds) {
     CAPTURE(row.s, row.zeros);
-    const double a = threshold_for_zeros(Pruning::stochastic, lognormal_law(row.s), row.zeros);
+    const double a = threshold_of_zeros(Pruning::stochastic, lognormal_law(row.s), row.zeros);
     CHECK(std::fabs(a - row.a) <= row.digits);
   }
   const auto cosine = [](double s, double a) {
@@ -126,7 +140,7 @@ TEST_CASE("thresholds and cosines under the lognormal law as in the specificatio
       {1, .8, .712628}, {2, .8, .996572}, {3, .8, .999999}, {1, .9, .518427}, {2, .9, .982215}};
   for (const auto& row : kCosines) {
     CAPTURE(row.s, row.zeros);
-    const double a = threshold_for_zeros(Pruning::stochastic, lognormal_law(row.s), row.zeros);
+    const double a = threshold_of_zeros(Pruning::stochastic, lognormal_law(row.s), row.zeros);
     CHECK(std::fabs(cosine(row.s, a) - row.cosine) <= 6e-7);
   }
 }
@@ -219,8 +233,7 @@ TEST_CASE("effects of a fitted law, structural zeros aside", "[fast]") {
         kN, [&](std::uint64_t i) { return zeros && i % 4 == 1 ? 0 : 3e-7 * normal_sample(i); });
     const MagnitudeLaw fitted = fit_law(ThresholdLaw::normal, normal.data(), kN);
     // The share of all elements: the structural zeros and p' of the rest.
-    const double p = share_of_nonzeros(fitted, 0.8);
-    CHECK(p == Approx(zeros ? (0.8 - 0.25) / 0.75 : 0.8));
+    const double p = zeros ? (0.8 - 0.25) / 0.75 : 0.8;
     const Measured m = measure(Pruning::hard, normal, threshold_below(fitted, p));
     CHECK(std::fabs(m.zeros - 0.8) < four_errors(0.8, kN));
     const PruningEffect expected =
@@ -232,7 +245,6 @@ TEST_CASE("effects of a fitted law, structural zeros aside", "[fast]") {
                                                  .zeros));
     CHECK(std::fabs(by_chance.zeros - expected.zeros) < four_errors(expected.zeros, kN));
   }
-  CHECK(share_of_nonzeros({ThresholdLaw::normal, 1, 0, 0.3}, 0.5) == 0);
   // A law that is not usable changes nothing.
   CHECK(effect(Pruning::stochastic, {ThresholdLaw::normal, 0, 0, 1}, 1).cosine == 1);
 }
@@ -284,7 +296,7 @@ TEST_CASE("what a normal threshold does to other laws", "[fast]") {
   }
 }
 
-TEST_CASE("thresholds for a cosine or for a share of zeros", "[fast]") {
+TEST_CASE("thresholds for a cosine", "[fast]") {
   for (const MagnitudeLaw& law : {MagnitudeLaw{ThresholdLaw::normal, 3e-6, 0, 1},
                                   MagnitudeLaw{ThresholdLaw::normal, 2, 0, 0.6},
                                   MagnitudeLaw{ThresholdLaw::lognormal, 1e-9, 1, 1},
@@ -294,11 +306,7 @@ TEST_CASE("thresholds for a cosine or for a share of zeros", "[fast]") {
         const double by_cosine = threshold_for_cosine(pruning, law, target);
         CHECK(effect(pruning, law, by_cosine).cosine == Approx(target).epsilon(1e-9));
         CHECK(effect(pruning, law, by_cosine).cosine >= target - kClosed);
-        const double by_zeros = threshold_for_zeros(pruning, law, target);
-        CHECK(effect(pruning, law, by_zeros).zeros == Approx(target).epsilon(1e-9));
       }
-      CHECK(threshold_for_zeros(pruning, {law.law, law.scale, law.spread, 0.4}, 0.6) == 0);
-      CHECK(threshold_for_zeros(pruning, {law.law, law.scale, law.spread, 0.4}, 0.5) == 0);
     }
   }
 }
@@ -333,7 +341,7 @@ TEST_CASE("second moments without the largest elements", "[fast]") {
   CHECK(std::isinf(with_cut({}, x.data(), 0).cut));
 }
 
-// Zeros shared between layers: equal cosines, the optimum, and floors.
+// Zeros shared between layers: equal cosines, and the optimum.
 
 namespace {
 
@@ -383,14 +391,6 @@ TEST_CASE("the same cosine everywhere", "[fast]") {
   }
 }
 
-TEST_CASE("the same zeros everywhere", "[fast]") {
-  const std::vector<double> thresholds =
-      thresholds_of_equal_zeros(Pruning::stochastic, kLayers, 0.7);
-  for (std::size_t l = 0; l < 3; ++l)
-    CHECK(effect(Pruning::stochastic, kLayers[l].law, thresholds[l]).zeros == Approx(0.7));
-  CHECK(thresholds_of_equal_zeros(Pruning::stochastic, kLayers, 0.4)[2] == 0);
-}
-
 TEST_CASE("nothing beats the optimum at equal zeros", "[fast]") {
   for (const bool of_each : {false, true}) {
     const std::vector<LayerMagnitudes> layers = of_each ? relative(kLayers) : kLayers;
@@ -404,7 +404,10 @@ TEST_CASE("nothing beats the optimum at equal zeros", "[fast]") {
           CHECK(total_effect(pruning, layers, other).error >= least.error * (1 - kExact));
         };
         costs_more(thresholds_of_equal_cosine(pruning, layers, zeros));
-        costs_more(thresholds_of_equal_zeros(pruning, layers, zeros));
+        std::vector<double> equal_zeros;
+        for (const LayerMagnitudes& layer : layers)
+          equal_zeros.push_back(threshold_of_zeros(pruning, layer.law, zeros));
+        costs_more(equal_zeros);
         // One layer moved, another one makes up for it.
         for (const double factor : {0.5, 0.9, 1.1, 2.0}) {
           for (std::size_t moved = 0; moved < 3; ++moved) {
@@ -429,30 +432,6 @@ TEST_CASE("nothing beats the optimum at equal zeros", "[fast]") {
   CHECK_THAT(
       numemu::test::message_of([&] { thresholds_of_least_error(Pruning::hard, unweighted, 0.5); }),
       Catch::Contains("weights above 0"));
-}
-
-TEST_CASE("layers with a cosine floor prune less, the others make up for it", "[fast]") {
-  constexpr double kZeros = 0.6, kFloor = 0.98;
-  const std::vector<double> thresholds =
-      thresholds_with_floors(Pruning::stochastic, kLayers, kZeros, {kFloor, 0, 0});
-  const auto of = [&](std::size_t l) {
-    return effect(Pruning::stochastic, kLayers[l].law, thresholds[l]);
-  };
-  CHECK(of(0).cosine == Approx(kFloor));
-  CHECK(of(0).zeros < kZeros);
-  CHECK(of(1).zeros == Approx(of(2).zeros));
-  CHECK(of(1).zeros > kZeros);
-  CHECK(total_effect(Pruning::stochastic, kLayers, thresholds).zeros == Approx(kZeros));
-  // A floor that the target satisfies changes nothing; a cap bounds what is made up.
-  const std::vector<double> free =
-      thresholds_with_floors(Pruning::stochastic, kLayers, kZeros, {0.01, 0.01, 0.01});
-  CHECK(free == thresholds_of_equal_zeros(Pruning::stochastic, kLayers, kZeros));
-  const std::vector<double> capped =
-      thresholds_with_floors(Pruning::stochastic, kLayers, 0.85, {kFloor, kFloor, 0}, 0.9);
-  CHECK(effect(Pruning::stochastic, kLayers[2].law, capped[2]).zeros == Approx(0.9));
-  CHECK_THAT(numemu::test::message_of(
-                 [] { thresholds_with_floors(Pruning::stochastic, kLayers, 0.5, {0.9}); }),
-             Catch::Contains("one cosine floor per layer"));
 }
 
 }  // namespace pruning_effect_test
