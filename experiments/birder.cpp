@@ -172,8 +172,7 @@ Conclusion run_birder(const ExperimentRun& run) {
 }  // namespace
 }  // namespace birder
 
-extern const Experiment experiment_birder;
-const Experiment experiment_birder = {
+extern const Experiment experiment_birder = {
     "birder",
     "how noisy is an update whose direction every worker sends as one random sign, does the noise "
     "fall with the number of workers, and what does training lose",
@@ -192,10 +191,9 @@ const Experiment experiment_birder = {
       "(published of Adam; the margin is ours).",
       "seeds"}},
     with_links(workers::with_training(
-        {{"beta", "0.95", "0.95", "0.95", "of the moving means", real(0, 0.999999)},
-         {"sign_lr", "0.004", "0.004", "0.004", "size of the steps of birder and majority",
-          real(1e-9, 1)},
-         {"tuned_sign_lr", "0.0005", "0.0005", "0.0005", "the same in fine-tuning", real(1e-9, 1)},
+        {{"beta", "0.95", "of the moving means", real(0, 0.999999)},
+         {"sign_lr", "0.004", "size of the steps of birder and majority", real(1e-9, 1)},
+         {"tuned_sign_lr", "0.0005", "the same in fine-tuning", real(1e-9, 1)},
          {"noise_workers", "1,4,8", "1,2,4,8,16,64", "1,2,4,8,16,64,256",
           "workers whose noise is measured", wholes(1, 1024)},
          {"elements", "20000", "100000", "400000", "numbers of each", whole(1600, 10'000'000)},

@@ -410,8 +410,7 @@ Conclusion run_post_training(const ExperimentRun& run) {
 
 }  // namespace
 
-extern const Experiment experiment_post_training;
-const Experiment experiment_post_training = {
+extern const Experiment experiment_post_training = {
     "post-training",
     "how much of what few bits cost do steps after training recover",
     "Hubara et al. (ICML 2021, arXiv 2006.10518) claim that weights tuned layer by layer, widths "
@@ -431,7 +430,7 @@ const Experiment experiment_post_training = {
       "A mixture of widths, a recipe file, of at most 13 % of float32's size loses at most 1 point "
       "after the last chain (published).",
       "images"}},
-    {{"net", "lenet", "lenet", "lenet", "network or file", takes_network()},
+    {{"net", "lenet", "network or file", takes_network()},
      data_setting(),
      {"bits", "w4a4", "w8a8,w4a8,w4a4,w3a4,mxfp4", "w8a8,w4a8,w4a4,w3a4,mxfp4",
       "bits of weights and activations (w4a8), a block format, or a recipe file", list_of()},
@@ -441,7 +440,7 @@ const Experiment experiment_post_training = {
       "chains of tuning steps, joined by +, or pipelines; the last one has to come close"},
      {"samples", "64", "256", "512", "calibration samples, without labels", whole(1, 1'000'000)},
      {"calibrate_on", kNone, kNone, kNone, "another data set whose samples steps read"},
-     {"metric", "", "", "", "what is compared, as --metric of eval; the task's"},
+     {"metric", "", "what is compared, as --metric of eval; the task's"},
      {"images", "200", "2000", "10000", "test samples", whole(1, 100'000'000)}},
     run_post_training};
 

@@ -242,25 +242,24 @@ Conclusion run_sensitivity(const ExperimentRun& run) {
 
 }  // namespace
 
-extern const Experiment experiment_sensitivity;
-const Experiment experiment_sensitivity = {
+extern const Experiment experiment_sensitivity = {
     "sensitivity",
     "which layer breaks first if one layer at a time is in the format",
     "numemu's own claim: rounding acts on a network as noise of random phase, so that the "
     "output's SQNR is known from the float32 network before anything is quantized.",
     {{"noise", "The output's SQNR is within 1 dB of its prediction (derived here)."}},
-    {{"net", "lenet", "lenet", "lenet", "network or file", takes_network()},
+    {{"net", "lenet", "network or file", takes_network()},
      data_setting(),
      {"formats", "float8_e4m3fn,int4", "float8_e4m3fn,float8_e5m2,int8,int4,mxfp4",
       "float8_e4m3fn,float8_e5m2,float8_e3m4,float6_e2m3fn,float6_e3m2fn,float4_e2m1fn,int8,int6,"
       "int4,int3,mxint8,mxfp8_e4m3,mxfp6_e2m3,mxfp4,nvfp4",
       "formats or block formats to try"},
-     {"roles", "both", "both", "both", "both, weight or activation"},
+     {"roles", "both", "both, weight or activation"},
      granularity_setting(),
-     {"recipe", "", "", "",
+     {"recipe", "",
       "recipe that one layer at a time is changed in, a file or the name of a shipped one; "
       "float32"},
-     {"unit", "", "", "", "unit of every GEMM; the recipe's, f32.sequential without one"},
+     {"unit", "", "unit of every GEMM; the recipe's, f32.sequential without one"},
      {"images", "500", "2000", "10000", "test samples", whole(1, 100'000'000)}},
     run_sensitivity};
 

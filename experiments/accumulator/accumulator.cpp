@@ -324,8 +324,7 @@ void study_nets(const ExperimentRun& run, Conclusion& out) {
 
 }  // namespace
 
-extern const Experiment experiment_accumulator;
-const Experiment experiment_accumulator = {
+extern const Experiment experiment_accumulator = {
     "accumulator",
     "how many bits an accumulator needs, by length, law, chunk and network",
     "numemu's own claim: a unit's description and the law of its products give the error of its "
@@ -348,12 +347,11 @@ const Experiment experiment_accumulator = {
       "neutral.chunk256.e8m5,ibm.hfp8.chunk64,neutral.mac.fixed24q8,neutral.kahan.e8m5,"
       "nvidia.h100.wgmma.e4m3.f32,nvidia.h100.mma.e4m3.f16",
       "units under laws", list_of(check_unit)},
-     {"format", "float8_e4m3fn", "float8_e4m3fn", "float8_e4m3fn", "operands under laws",
-      text_of(check_format)},
+     {"format", "float8_e4m3fn", "operands under laws", text_of(check_format)},
      {"products", "4e6", "2e7", "2e8", "most products measured of a case", real(1, 1e12)},
      {"nets", "mlp", "lenet,mlp", "lenet,mlp", "networks, or - for none", takes_networks_or_none()},
      data_setting(),
-     {"net_format", "int8", "int8", "int8", "operands of the networks", text_of(check_format)},
+     {"net_format", "int8", "operands of the networks", text_of(check_format)},
      {"net_units", "neutral.mac.e8m3,neutral.mac.e8m7",
       "neutral.mac.e8m2,neutral.mac.e8m3,neutral.mac.e8m4,neutral.mac.e8m5,neutral.mac.e8m6,"
       "neutral.mac.e8m7,neutral.mac.e8m8,neutral.mac.e8m10,neutral.chunk16.e8m3,"
@@ -362,8 +360,7 @@ const Experiment experiment_accumulator = {
       "neutral.mac.e8m7,neutral.mac.e8m8,neutral.mac.e8m10,neutral.chunk16.e8m3,"
       "neutral.chunk16.e8m4,neutral.chunk64.e8m5,ibm.hfp8.chunk64",
       "accumulators of the networks, the smallest first", list_of(check_unit)},
-     {"most_loss", "0.5", "0.5", "0.5", "points that the interval may reach below float32",
-      real(0, 100)},
+     {"most_loss", "0.5", "points that the interval may reach below float32", real(0, 100)},
      {"images", "200", "2000", "10000", "test samples", whole(1, 100'000'000)}},
     conclude<study_laws, study_nets>};
 

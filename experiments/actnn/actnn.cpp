@@ -404,8 +404,7 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion
 
 namespace numemu::experiments {
 
-extern const Experiment experiment_actnn;
-const Experiment experiment_actnn = {
+extern const Experiment experiment_actnn = {
     "actnn",
     "what stochastic codes of few bits in place of the tensors kept for backward do to gradients, "
     "to memory and to training",
@@ -448,11 +447,10 @@ const Experiment experiment_actnn = {
       "seeds"}},
     {{"nets", "mlp", "mlp,lenet", "mlp,lenet", "networks whose weight gradients are measured",
       takes_networks()},
-     {"net", "mlp-bn", "mlp-bn", "mlp-bn", "network whose contexts add up, and that is trained",
-      takes_network()},
+     {"net", "mlp-bn", "network whose contexts add up, and that is trained", takes_network()},
      data_setting(),
      {"bits", "2", "1,2,4,8", "1,2,3,4,5,6,8", "of the codes", wholes(1, 8)},
-     {"group", "256", "256", "256", "elements that share a scale", whole(2, 1 << 20)},
+     {"group", "256", "elements that share a scale", whole(2, 1 << 20)},
      {"gradient_train", "256", "2048", "8192",
       "samples that these networks were trained with, once", whole(32, 1'000'000'000)},
      {"gradient_batch", "16", "64", "64", "samples that gradients come from", whole(2, 65536)},

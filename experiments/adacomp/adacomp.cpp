@@ -236,8 +236,7 @@ Conclusion run_adacomp(const ExperimentRun& run) {
 
 namespace numemu::experiments {
 
-extern const Experiment experiment_adacomp;
-const Experiment experiment_adacomp = {
+extern const Experiment experiment_adacomp = {
     "adacomp",
     "how far does AdaComp compress gradients that are noise, how far those of networks, and what "
     "does training lose",

@@ -345,8 +345,7 @@ Conclusion run_allocation(const ExperimentRun& run) {
 
 }  // namespace
 
-extern const Experiment experiment_allocation;
-const Experiment experiment_allocation = {
+extern const Experiment experiment_allocation = {
     "allocation",
     "for each layer the cheapest format, scale rule and unit that keep a budget",
     "CalibTIP (Hubara et al. 2020, arXiv 2006.10518): the loss of a mixture is the sum of the "
@@ -359,27 +358,26 @@ const Experiment experiment_allocation = {
      {"front",
       "The program's mixtures have less noise than uniform and random ones as dear (derived "
       "here)."}},
-    {{"net", "lenet", "lenet", "lenet", "network or file", takes_network()},
+    {{"net", "lenet", "network or file", takes_network()},
      data_setting(),
      {"options", "int8,int4,int3", "int8,int6,int4,float8_e4m3fn,mxfp4",
       "int8,int6,int5,int4,int3,float8_e4m3fn,float6_e2m3fn,mxfp8_e4m3,mxfp6_e2m3,mxfp4,nvfp4",
       "WEIGHTS[/ACTIVATIONS][~SCALE][@UNIT], or a .json file with a list of them", list_of()},
      granularity_setting(),
-     {"recipe", "", "", "", "file with the recipe that layers are changed in; float32"},
-     {"loss", "noise", "noise", "noise",
-      "noise (measured at the output), predicted (from float32) or cross_entropy"},
-     {"cost", "bits", "bits", "bits",
-      "what is bounded: bits (per weight of products) or mac (per MAC)", text_of(check_cost)},
-     {"budgets", "", "", "", "limits of the mean cost; evenly from the least to the largest",
+     {"recipe", "", "file with the recipe that layers are changed in; float32"},
+     {"loss", "noise", "noise (measured at the output), predicted (from float32) or cross_entropy"},
+     {"cost", "bits", "what is bounded: bits (per weight of products) or mac (per MAC)",
+      text_of(check_cost)},
+     {"budgets", "", "limits of the mean cost; evenly from the least to the largest",
       reals(0, kMostCost).or_nothing()},
      {"points", "2", "4", "8", "how many, where no budgets are given", whole(1, 100)},
-     {"other_limit", "", "", "", "a limit of the other mean cost, at every budget",
+     {"other_limit", "", "a limit of the other mean cost, at every budget",
       real(0, kMostCost).or_nothing()},
-     {"sqnr", "", "", "", "further points: the cheapest mixture with that predicted SQNR in dB",
+     {"sqnr", "", "further points: the cheapest mixture with that predicted SQNR in dB",
       reals(-kMostDecibels, kMostDecibels).or_nothing()},
-     {"mac_costs", "", "", "", "file with the cost of a MAC; bits times bits over float32's"},
+     {"mac_costs", "", "file with the cost of a MAC; bits times bits over float32's"},
      {"random", "1", "2", "8", "random mixtures beside each budget", whole(0, 1000)},
-     {"solver", "exact", "exact", "exact", "exact, cbc (the program of that name) or greedy"},
+     {"solver", "exact", "exact, cbc (the program of that name) or greedy"},
      {"images", "200", "2000", "10000", "test samples of the mixtures", whole(1, 100'000'000)}},
     run_allocation};
 

@@ -596,8 +596,7 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion
 
 namespace numemu::experiments {
 
-extern const Experiment experiment_binarized;
-const Experiment experiment_binarized = {
+extern const Experiment experiment_binarized = {
     "binarized",
     "what do networks of signs and of few bits compute exactly, and what do signs, shifts and "
     "rounded gradients cost in training",
@@ -638,7 +637,7 @@ const Experiment experiment_binarized = {
       "of the normal numbers that are rounded to powers of two", reals(0.01, 100)},
      {"samples", "400000", "4000000", "64000000", "numbers of each deviation",
       whole(64 * 64, 1'000'000'000)},
-     {"net", "mlp-signs", "mlp-signs", "mlp-signs", "network to train", takes_network()},
+     {"net", "mlp-signs", "network to train", takes_network()},
      data_setting(),
      {"setup", binarized::kUsual, binarized::kUsual, binarized::kUsual,
       "usual, or binarynet: squared hinge, a rate that falls to a ten-thousandth, steps of clipped "
@@ -646,7 +645,7 @@ const Experiment experiment_binarized = {
       text_of(binarized::check_setup)},
      {"methods", binarized::kAllMethods, binarized::kAllMethods, binarized::kAllMethods,
       "methods to train", list_of(binarized::check_method)},
-     {"learning_rate", "0.002", "0.002", "0.002", "of every method, at its start", real(1e-6, 1)},
+     {"learning_rate", "0.002", "of every method, at its start", real(1e-6, 1)},
      training_settings({"1", "4", "8"}, "128", {"1024", "8192", "16384"}, {"500", "4000", "0"}),
      seeds_setting({"1", "5", "10"})},
     conclude<binarized::add_xnor, binarized::add_shifts, binarized::add_network,

@@ -550,8 +550,7 @@ Conclusion run_complement(const ExperimentRun& run) {
 
 namespace numemu::experiments {
 
-extern const Experiment experiment_complement;
-const Experiment experiment_complement = {
+extern const Experiment experiment_complement = {
     "complement",
     "what do steps that even out the wrong classes gain in accuracy and robustness, and what do "
     "few bits make of their gradient",
@@ -579,14 +578,13 @@ const Experiment experiment_complement = {
      {"rows", "200", "10000", "100000", "rows of them", whole(2, 10'000'000)},
      {"margins", "0,4,8", "-4,0,2,4,6,8,10,12", "-4,0,2,4,6,8,10,12",
       "of the label's logit over the largest other", reals(-50, 80)},
-     {"format", "hfp16_e6m9", "hfp16_e6m9", "hfp16_e6m9",
-      "of the entropy by division and by logits", text_of(complement::check_format)},
-     {"guard", "1e-7", "1e-7", "1e-7", "that division adds to 1 - p", real(0, 1)},
-     {"net", "mlp", "mlp", "mlp", "network to train on images", takes_network()},
+     {"format", "hfp16_e6m9", "of the entropy by division and by logits",
+      text_of(complement::check_format)},
+     {"guard", "1e-7", "that division adds to 1 - p", real(0, 1)},
+     {"net", "mlp", "network to train on images", takes_network()},
      data_setting("of images"),
-     {"optimizer", "sgd", "sgd", "sgd", "optimizer of every objective", takes_optimizer()},
-     {"own", "novograd", "novograd", "novograd", "of the complement in the last method",
-      takes_optimizer()},
+     {"optimizer", "sgd", "optimizer of every objective", takes_optimizer()},
+     {"own", "novograd", "of the complement in the last method", takes_optimizer()},
      {"recipes", "float32", "float32,mxfp8-train,mxfp4-train", "float32,mxfp8-train,mxfp4-train",
       "recipes", list_of()},
      {"epsilons", "0.001,0.05,0.1", "0.001,0.01,0.02,0.05,0.1,0.2,0.4",
@@ -594,10 +592,9 @@ const Experiment experiment_complement = {
       reals(1e-6, 100)},
      {"attacked", "200", "1000", "1000", "test images under FGSM", whole(1, 1'000'000'000)},
      training_settings({"1", "4", "4"}, "64", {"1024", "4096", "4096"}, {"500", "4000", "4000"}),
-     {"text_net", "char-transformer", "char-transformer", "char-transformer",
-      "network to train on text; -: none", takes_network_or_none()},
-     {"text_data", "chain", "chain", "chain", "text", takes_data_set()},
-     {"text_lr", "0.004", "0.004", "0.004", "its learning rate", real(1e-9, 1e3)},
+     {"text_net", "char-transformer", "network to train on text; -: none", takes_network_or_none()},
+     {"text_data", "chain", "text", takes_data_set()},
+     {"text_lr", "0.004", "its learning rate", real(1e-9, 1e3)},
      {"text_warmup", "0", "8", "8", "steps over which that rises", whole(0, 1'000'000'000)},
      training_settings("1", {"2", "4", "4"}, {"4", "200", "200"}, {"4", "80", "80"},
                        {.of = "window", .prefix = "text_"}),

@@ -486,8 +486,7 @@ void add_sources(const ExperimentRun& run, const net::Dataset& data, Conclusion&
 
 namespace numemu::experiments {
 
-extern const Experiment experiment_data_free;
-const Experiment experiment_data_free = {
+extern const Experiment experiment_data_free = {
     "data-free",
     "can samples made from a network's batch-norm statistics replace the data that quantization is "
     "calibrated on",
@@ -520,18 +519,16 @@ const Experiment experiment_data_free = {
      {"train_samples", "2048", "8192", "0", "training samples; 0: all", whole(0, 1'000'000'000)},
      {"formats", "int4", "int8,int4", "int8,int6,int5,int4", "of weights and activations",
       list_of()},
-     {"rule", "mse", "mse", "mse", "of calibration"},
+     {"rule", "mse", "of calibration"},
      {"distill", "distill(epochs=1)", "distill", "distill", "steps of tune that fine-tune",
       text_of([](const std::string& text) { policies::parse_tune_steps(text, ""); })},
      {"samples", "32", "64", "256", "samples of each source", whole(2, 512)},
      {"samples_of_batch", "32", "64", "64", "samples whose statistics are matched together",
       whole(2, 65'536)},
      {"steps", "30", "150", "500", "of Adam", whole(1, 1'000'000)},
-     {"rate", "0.1", "0.1", "0.1", "of Adam, falling with a cosine", real(1e-6, 100)},
-     {"class_weight", "0.02", "0.02", "0.02", "of the cross-entropy of class-conditional samples",
-      real(0, 1e6)},
-     {"smooth", "images", "images", "images",
-      "none, images or gradient: what is averaged over 3 x 3 pixels",
+     {"rate", "0.1", "of Adam, falling with a cosine", real(1e-6, 100)},
+     {"class_weight", "0.02", "of the cross-entropy of class-conditional samples", real(0, 1e6)},
+     {"smooth", "images", "none, images or gradient: what is averaged over 3 x 3 pixels",
       text_of([](const std::string& text) { policies::parse_smoothing(text); })},
      {"images", "256", "2000", "10000", "test samples", whole(1, 1'000'000'000)},
      {"seeds", "1", "3", "5", "networks and sets of samples", whole(1, 1000)}},

@@ -440,8 +440,7 @@ Conclusion run_delayed_weights(const ExperimentRun& run) {
 
 }  // namespace
 
-extern const Experiment experiment_delayed_weights;
-const Experiment experiment_delayed_weights = {
+extern const Experiment experiment_delayed_weights = {
     "delayed-weights",
     "what does training on weights that are one update old cost in stability and accuracy, and how "
     "busy does it keep a pipeline",
@@ -491,24 +490,23 @@ const Experiment experiment_delayed_weights = {
      {"devices", "1,4", "1,2,4,8", "1,2,4,8,16", "devices of a plan", wholes(1, 64)},
      {"memory", "1,0.75", "1,0.75,0.5,0.25", "1,0.75,0.5,0.25",
       "bytes of a device over what the whole network needs", reals(1e-6, 1)},
-     {"samples", "8", "8", "8", "samples of a micro-batch of a plan", whole(1, 4096)},
-     {"micro_batches", "32", "32", "32", "micro-batches of a batch of a plan", whole(1, 4096)},
-     {"mac_ps", "1", "1", "1", "picoseconds per multiply-add of a device", real(1 / 1e6, 1e6)},
-     {"link_ps", "100", "100", "100", "picoseconds per byte between stages", real(0, 1e6)},
-     {"reduce_ps", "1000", "1000", "1000", "picoseconds per byte between replicas of a stage",
-      real(0, 1e6)},
+     {"samples", "8", "samples of a micro-batch of a plan", whole(1, 4096)},
+     {"micro_batches", "32", "micro-batches of a batch of a plan", whole(1, 4096)},
+     {"mac_ps", "1", "picoseconds per multiply-add of a device", real(1 / 1e6, 1e6)},
+     {"link_ps", "100", "picoseconds per byte between stages", real(0, 1e6)},
+     {"reduce_ps", "1000", "picoseconds per byte between replicas of a stage", real(0, 1e6)},
      {"rate_net", "mlp", "lenet", "lenet", "network whose largest stable rates are bisected",
       takes_network()},
      {"rate_momenta", "0.9", "0,0.9", "0,0.5,0.9", "of its training by sgd", reals(0, 0.999)},
      {"rate_epochs", "512", "512", "1024", "epochs before, by adam-l2 at its recommended rate",
       whole(1, 10'000)},
-     {"rate_decay", "0.01", "0.01", "0.01", "weight decay before and at each rate", real(0, 1)},
+     {"rate_decay", "0.01", "weight decay before and at each rate", real(0, 1)},
      {"rate_steps", "128", "512", "1024",
       "epochs at each rate: steps, where all images are a batch", whole(1, 100'000)},
      {"rate_batch", "32", "32", "128", "images of a step of them", whole(1, 100'000)},
      {"rate_train_samples", "32", "32", "128", "their training images; 0: all",
       whole(0, 1'000'000'000)},
-     {"rate_eval_samples", "10", "10", "10", "their test images, which decide nothing",
+     {"rate_eval_samples", "10", "their test images, which decide nothing",
       whole(0, 1'000'000'000)},
      {"rate_seeds", "1", "5", "5", "seeds of them", whole(1, 1000)},
      data_setting("of images"),
@@ -519,7 +517,7 @@ const Experiment experiment_delayed_weights = {
      {"rate_parts", "1", "1,0.25,0.0625", "1,0.5,0.25,0.125,0.0625", "of that rate",
       reals(1e-6, 1)},
      training_settings({"1", "3", "6"}, "128", {"512", "4096", "8192"}, {"500", "0", "0"}),
-     {"coalesced", "4", "4", "4", "micro-batches whose gradients a step sums", whole(1, 1024)},
+     {"coalesced", "4", "micro-batches whose gradients a step sums", whole(1, 1024)},
      seeds_setting({"1", "5", "10"})},
     run_delayed_weights};
 

@@ -550,8 +550,7 @@ void check_law(const std::string& text) { stats::latency_law(text); }
 
 }  // namespace
 
-extern const Experiment experiment_dropcompute;
-const Experiment experiment_dropcompute = {
+extern const Experiment experiment_dropcompute = {
     "dropcompute",
     "what do many workers gain when each stops computing at a threshold of time and joins the "
     "exchange with the micro-batches that it has, and what does training lose",
@@ -593,24 +592,21 @@ const Experiment experiment_dropcompute = {
          {"step_workers", "2,200", "2,8,64,200,1024,10000,100000",
           "2,8,64,200,1024,10000,100000,1000000", "numbers of workers of simulated steps",
           wholes(2, 100'000'000)},
-         {"micro_batches", "12", "12", "12", "micro-batches that a worker accumulates in a step",
-          whole(1, 64)},
-         {"overhead", "0.5", "0.5", "0.5", "time of a step that no threshold shortens",
-          real(0, 1e9)},
-         {"warm", "50", "50", "50", "first steps, from which the automatic threshold is chosen",
+         {"micro_batches", "12", "micro-batches that a worker accumulates in a step", whole(1, 64)},
+         {"overhead", "0.5", "time of a step that no threshold shortens", real(0, 1e9)},
+         {"warm", "50", "first steps, from which the automatic threshold is chosen",
           whole(1, 10'000)},
          {"steps", "2000", "20000", "20000", "most steps measured after them", whole(1, 1'000'000)},
          {"draws", "5e6", "5e7", "5e8", "most latencies drawn for them, at 50 steps or more",
           real(1, 1e12)},
          {"shares", "0.1", "0.1,0.25", "0.1,0.25", "of training: micro-batches dropped at random",
           reals(0.001, 0.99)},
-         {"threshold", "10.5", "10.5", "10.5", "of another training: time at which workers stop",
+         {"threshold", "10.5", "of another training: time at which workers stop",
           real(1e-12, 1e12)},
-         {"train_law", "normal(1,0.4)", "normal(1,0.4)", "normal(1,0.4)", "law of its latencies",
-          text_of(check_law)},
+         {"train_law", "normal(1,0.4)", "law of its latencies", text_of(check_law)},
          // 4 samples for each of 4 x 12 micro-batches
-         {"batch", "192", "192", "192", "images of a step", whole(1, 100'000)},
-         {"tuned_batch", "192", "192", "192", "images of a step", whole(1, 100'000)}},
+         {"batch", "192", "images of a step", whole(1, 100'000)},
+         {"tuned_batch", "192", "images of a step", whole(1, 100'000)}},
         {workers::Group::images, workers::Group::fine_tuning}),
     run_dropcompute,
     workers::check_training};

@@ -527,8 +527,7 @@ void add_clicks(const ExperimentRun& run, Conclusion& conclusion) {
 
 namespace numemu::experiments {
 
-extern const Experiment experiment_embeddings;
-const Experiment experiment_embeddings = {
+extern const Experiment experiment_embeddings = {
     "embeddings",
     "what do 4-bit embedding tables lose, by the way a row is quantized and by its length",
     "Guan et al. (arXiv 1911.02079) claim that 4-bit tables with a greedy search for the range of "

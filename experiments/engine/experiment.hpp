@@ -88,6 +88,9 @@ struct SettingList : std::vector<Setting> {
     Rows(std::string key, const char* smoke, const char* standard, const char* full,
          std::string doc, Takes takes = {})
         : rows{{std::move(key), smoke, standard, full, std::move(doc), takes}} {}
+    /// The same default for every size.
+    Rows(std::string key, const char* all, std::string doc, Takes takes = {})
+        : Rows(std::move(key), all, all, all, std::move(doc), takes) {}
     Rows(Setting row) : rows{std::move(row)} {}
     Rows(std::vector<Setting> all) : rows(std::move(all)) {}
   };

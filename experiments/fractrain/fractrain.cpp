@@ -371,8 +371,7 @@ void add_progressive(const ExperimentRun& run, const net::Dataset& data, Conclus
 
 namespace numemu::experiments {
 
-extern const Experiment experiment_fractrain;
-const Experiment experiment_fractrain = {
+extern const Experiment experiment_fractrain = {
     "fractrain",
     "does training keep its accuracy when it begins with few bits and gets more at plateaus of its "
     "loss, and what does that save",
@@ -409,7 +408,7 @@ const Experiment experiment_fractrain = {
       "Two layers whose gates choose the precision of each sample lose at most 0.5 points to the "
       "largest choice for all (published; the margin is ours).",
       "seeds"}},
-    {{"net", "lenet-bn", "lenet-bn", "lenet-bn",
+    {{"net", "lenet-bn",
       "network to train, the first and the last layer at the last stage's precision",
       takes_network()},
      {"contrast_net", "-", "mlp", "lenet", "network to train with all layers alike; -: none",
@@ -421,13 +420,13 @@ const Experiment experiment_fractrain = {
       "forward/backward bits that stay, beside those of the last stage"},
      {"eps", "0.5", "0.15", "0.15",
       "of the indicator: relative change of the loss at the first turning point", real(0, 1)},
-     {"alpha", "0.4", "0.4", "0.4", "its factor after the first and the second", real(0, 1)},
+     {"alpha", "0.4", "its factor after the first and the second", real(0, 1)},
      {"targets", "2.5", "2,2.5,3", "2,2.5,3", "of gates: mean cost, % of 32 x 32 bits",
       reals(0, 100)},
      {"staged_targets", "2,3", "2,2.33,2.67,3", "2,2.33,2.67,3", "of gates, by stage",
       reals(0, 100)},
-     {"beta", "0.001", "0.001", "0.001", "of gates: weight of the cost in the loss", real(0, 1e6)},
-     {"optimizer", "sgd", "sgd", "sgd", "optimizer", takes_optimizer()},
+     {"beta", "0.001", "of gates: weight of the cost in the loss", real(0, 1e6)},
+     {"optimizer", "sgd", "optimizer", takes_optimizer()},
      training_settings({"6", "20", "20"}, "128", {"512", "2048", "2048"}, {"500", "0", "0"}),
      seeds_setting({"1", "5", "10"})},
     conclude<fractrain::add_progressive, fractrain::add_dynamic>};

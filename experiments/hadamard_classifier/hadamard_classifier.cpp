@@ -318,8 +318,7 @@ void add_networks(const ExperimentRun& run, const net::Dataset& data, Conclusion
 
 namespace numemu::experiments {
 
-extern const Experiment experiment_hadamard_classifier;
-const Experiment experiment_hadamard_classifier = {
+extern const Experiment experiment_hadamard_classifier = {
     "hadamard-classifier",
     "does a last layer of fixed Hadamard rows classify as well as a trained one, in any format, "
     "and what bounds its logits",

@@ -393,8 +393,7 @@ Conclusion run_image_sizes(const ExperimentRun& run) {
 
 namespace numemu::experiments {
 
-extern const Experiment experiment_image_sizes;
-const Experiment experiment_image_sizes = {
+extern const Experiment experiment_image_sizes = {
     "image-sizes",
     "what images of several sizes in one training cost, and what they are worth at each size",
     "Hoffer et al. (arXiv 1908.08986) claim that steps on images of sizes drawn at random, with "
@@ -419,7 +418,7 @@ const Experiment experiment_image_sizes = {
      {"small", "20", "20", "24", "pixels of a training at one smaller size", whole(1, 4096)},
      {"tests", "14,20,28,36", "14,20,28,36", "16,24,32,48", "pixels of test images",
       wholes(1, 4096)},
-     {"copies", "1", "1", "1", "of each sample at the size of the data set", whole(1, 1024)},
+     {"copies", "1", "of each sample at the size of the data set", whole(1, 1024)},
      {"smoothing", "4", "8", "16", "steps between two measurements of smoothing",
       whole(1, 1'000'000)},
      {"shift", "2", "2", "4", "largest shift of augmentation, in pixels", whole(0, 4096)},
@@ -428,7 +427,7 @@ const Experiment experiment_image_sizes = {
       whole(2, 1'000'000'000)},
      {"optimizer", "adam", "adam", "sgd", "at the rates recommended for it", takes_optimizer()},
      rate_settings(),
-     {"epochs", "1", "1", "1", "passes over the training images", whole(1, 10'000)},
+     {"epochs", "1", "passes over the training images", whole(1, 10'000)},
      {"batch", "8", "8", "32", "samples of a step at the size of the data set", whole(1, 100'000)},
      {"train_samples", "256", "3072", "2048", "training images; 0: all", whole(0, 1'000'000'000)},
      {"eval_samples", "60", "400", "1000", "test images; 0: all", whole(0, 1'000'000'000)},

@@ -536,8 +536,7 @@ std::string codebook_file(const ExperimentRun& run, int bits) {
 
 namespace numemu::experiments {
 
-extern const Experiment experiment_kure;
-const Experiment experiment_kure = {
+extern const Experiment experiment_kure = {
     "kure",
     "are weights of uniform law less sensitive to the step, the bits and a rounded step of their "
     "quantizer, and does training toward that law gain accuracy",
@@ -572,9 +571,9 @@ const Experiment experiment_kure = {
      {"factors", "0.7,1,1.3", "0.7,0.85,1,1.15,1.3", "0.5,0.6,0.7,0.8,0.9,1,1.1,1.2,1.3,1.5,2",
       "steps over the best step", reals(0.1, 10)},
      {"samples", "200000", "8000000", "32000000", "numbers of each law", whole(64, 1'000'000'000)},
-     {"net", "mlp", "mlp", "mlp", "network to train", takes_network()},
+     {"net", "mlp", "network to train", takes_network()},
      data_setting(),
-     {"penalty", "1", "1", "1", "lambda, divided by the number of weights", real(0, 1e6)},
+     {"penalty", "1", "lambda, divided by the number of weights", real(0, 1e6)},
      {"accuracy_bits", "2", "2,3,4", "2,3,4", "of the weights", wholes(2, 8)},
      rate_settings(),
      training_settings({"1", "6", "12"}, "128", {"2048", "16384", "16384"}, {"500", "4000", "0"}),

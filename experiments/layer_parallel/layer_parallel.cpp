@@ -408,8 +408,7 @@ Conclusion run_layer_parallel(const ExperimentRun& run) {
 
 namespace numemu::experiments {
 
-extern const Experiment experiment_layer_parallel;
-const Experiment experiment_layer_parallel = {
+extern const Experiment experiment_layer_parallel = {
     "layer-parallel",
     "which stages of a network cut into stages get gradients at once, how far are these from "
     "backpropagation, how fast is it, and what does training lose",
@@ -441,24 +440,24 @@ const Experiment experiment_layer_parallel = {
       "Training loses at most 1 point of top-1 to backpropagation (published; the margin is ours).",
       "seeds"},
      {"few bits", "So it does with variables in few bits (a contrast).", "seeds"}},
-    {{"chain_stages", "4", "4", "4", "scalar stages of tanh", whole(2, 64)},
+    {{"chain_stages", "4", "scalar stages of tanh", whole(2, 64)},
      {"chain_betas", "100,1000", "30,100,1000", "30,100,1000", "of their penalty", reals(1, 1e6)},
      {"chains", "10", "50", "200", "of them", whole(1, 10'000)},
      {"net", "mlp-deep", "lenet", "resnet20", "network cut into stages", takes_network()},
      {"data", "glyphs", "glyphs", "cifar10", "data set of images", takes_data_set()},
-     {"stages", "3", "3", "3", "of the network", whole(2, 64)},
+     {"stages", "3", "of the network", whole(2, 64)},
      {"betas", "1,10", "0.1,1,10", "0.1,1,10", "of gradients of one batch", reals(0.01, 1e4)},
      {"formats", "float8_e4m3fn,int4", "float8_e4m3fn,int8,int4", "float8_e4m3fn,int8,int4",
       "of stage variables", list_of()},
      {"speed_nets", "resnet20", "resnet20,resnet56", "resnet20,resnet56", "networks timed",
       takes_networks()},
      {"speed_stages", "2,4,8,16", "2,4,8,16", "2,3,4,6,8,12,16", "devices", wholes(2, 64)},
-     {"samples", "8", "8", "8", "samples of a step of them", whole(1, 4096)},
-     {"mac_ps", "1", "1", "1", "picoseconds per multiply-add of a device", whole(1, 1'000'000)},
-     {"link_ps", "100", "100", "100", "picoseconds per byte between stages", whole(0, 1'000'000)},
-     {"beta", "1", "1", "1", "of trainings", real(0.01, 1e4)},
-     {"rounds", "1", "1", "1", "steps of the variables before an update", whole(1, 64)},
-     {"serial_every", "4", "4", "4", "of so many updates of a hybrid one is backpropagation's",
+     {"samples", "8", "samples of a step of them", whole(1, 4096)},
+     {"mac_ps", "1", "picoseconds per multiply-add of a device", whole(1, 1'000'000)},
+     {"link_ps", "100", "picoseconds per byte between stages", whole(0, 1'000'000)},
+     {"beta", "1", "of trainings", real(0.01, 1e4)},
+     {"rounds", "1", "steps of the variables before an update", whole(1, 64)},
+     {"serial_every", "4", "of so many updates of a hybrid one is backpropagation's",
       whole(2, 1'000'000)},
      rate_settings(),
      training_settings({"1", "3", "1"}, {"128", "128", "32"}, {"512", "4096", "2048"},

@@ -326,8 +326,7 @@ Conclusion run_learned_compression(const ExperimentRun& run) {
 
 namespace numemu::experiments {
 
-extern const Experiment experiment_learned_compression;
-const Experiment experiment_learned_compression = {
+extern const Experiment experiment_learned_compression = {
     "learned-compression",
     "how much do the gradients of workers share, what does an autoencoder make of it, and what "
     "does training lose whose gradients it encodes",
@@ -352,8 +351,7 @@ const Experiment experiment_learned_compression = {
       "ours).",
       "seeds"}},
     with_links(workers::with_training(
-        {{"share", "0.01", "0.01", "0.01", "part of the elements whose values are sent",
-          real(1e-3, 0.5)},
+        {{"share", "0.01", "part of the elements whose values are sent", real(1e-3, 0.5)},
          {"dense", "2", "16", "32", "first steps, sent whole", whole(0, 1'000'000)},
          {"training", "8", "48", "96", "steps that train the autoencoder", whole(0, 1'000'000)},
          {"correlations", "0,0.5,0.9", "0,0.25,0.5,0.75,0.9", "0,0.1,0.25,0.5,0.75,0.9,0.99",

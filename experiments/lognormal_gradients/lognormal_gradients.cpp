@@ -300,8 +300,7 @@ Conclusion run_lognormal_gradients(const ExperimentRun& run) {
 
 }  // namespace
 
-extern const Experiment experiment_lognormal_gradients;
-const Experiment experiment_lognormal_gradients = {
+extern const Experiment experiment_lognormal_gradients = {
     "lognormal-gradients",
     "are gradients near-lognormal, and does the split of few bits into exponent and mantissa that "
     "the law chooses serve training best",
@@ -361,13 +360,13 @@ const Experiment experiment_lognormal_gradients = {
      {"means", "-3,1", "-3,1", "-3,-1,0,1,3", "means of log2|x| of the drawn numbers",
       reals(-64, 64)},
      {"widths", "4,6", "4,5,6,7,8", "3,4,5,6,7,8", "bits whose splits are compared", wholes(3, 8)},
-     {"net", "mlp", "mlp", "mlp", "network to train with gradients of few bits", takes_network()},
+     {"net", "mlp", "network to train with gradients of few bits", takes_network()},
      {"nets", "mlp", "mlp,lenet", "mlp,lenet", "networks whose gradients are looked at",
       takes_networks()},
      data_setting("of images"),
      {"looks", "2", "2", "4", "looks at the gradients in an epoch", whole(1, 1000)},
      {"train_widths", "4", "4,6,8", "4,5,6,7,8", "bits of gradients in training", wholes(3, 8)},
-     {"optimizer", "sgd", "sgd", "sgd", "optimizer", takes_optimizer()},
+     {"optimizer", "sgd", "optimizer", takes_optimizer()},
      rate_settings(),
      training_settings({"1", "4", "8"}, "128", {"2048", "4096", "8192"}, {"500", "4000", "0"}),
      seeds_setting({"1", "3", "10"})},

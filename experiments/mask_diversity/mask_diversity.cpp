@@ -301,8 +301,7 @@ Conclusion run_mask_diversity(const ExperimentRun& run) {
 
 }  // namespace
 
-extern const Experiment experiment_mask_diversity;
-const Experiment experiment_mask_diversity = {
+extern const Experiment experiment_mask_diversity = {
     "mask-diversity",
     "how many masks does a sparsity pattern allow, which of them occur, and does accuracy rise "
     "with their number",

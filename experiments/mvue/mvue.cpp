@@ -483,8 +483,7 @@ Conclusion run_mvue(const ExperimentRun& run) {
 
 }  // namespace
 
-extern const Experiment experiment_mvue;
-const Experiment experiment_mvue = {
+extern const Experiment experiment_mvue = {
     "mvue",
     "does unbiased N:M pruning of gradients follow its closed forms, average out over batches, and "
     "leave training unaffected",
@@ -537,7 +536,7 @@ const Experiment experiment_mvue = {
      {"gradient_batch", "64", "64", "128", "samples that these gradients come from",
       whole(4, 65536)},
      {"passes", "12", "40", "100", "backward passes of each rule", whole(2, 1'000'000)},
-     {"optimizer", "sgd", "sgd", "sgd", "optimizer", takes_optimizer()},
+     {"optimizer", "sgd", "optimizer", takes_optimizer()},
      rate_settings(),
      {"rate_factors", "1", "1", "0.5,1,2",
       "factors on the learning rate, of which each method has the best", reals(1e-6, 1e6)},

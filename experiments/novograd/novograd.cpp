@@ -283,8 +283,7 @@ Conclusion run_novograd(const ExperimentRun& run) {
 
 namespace numemu::experiments {
 
-extern const Experiment experiment_novograd;
-const Experiment experiment_novograd = {
+extern const Experiment experiment_novograd = {
     "novograd",
     "does one second moment per layer make training blind to powers of two on its gradients, and "
     "what does it cost in accuracy and state",
@@ -308,10 +307,9 @@ const Experiment experiment_novograd = {
       "Under recipes of few bits the same holds, and they cost NovoGrad at most so much more than "
       "they cost Adam and SGD (a contrast).",
       "seeds"}},
-    {{"nets", "mlp", "mlp", "mlp", "networks to train", takes_networks()},
+    {{"nets", "mlp", "networks to train", takes_networks()},
      data_setting("of images"),
-     {"scales", "20", "20", "20", "largest k, and of -k, of the factors 2^k on all gradients",
-      whole(1, 60)},
+     {"scales", "20", "largest k, and of -k, of the factors 2^k on all gradients", whole(1, 60)},
      {"epsilons", "1e-8,1e-5", "1e-8,1e-6,1e-4", "1e-10,1e-8,1e-6,1e-4",
       "epsilons that are added to norms", reals(1e-30, 1)},
      {"steps", "4", "16", "16", "updates of the trainings with factors", whole(1, 10'000)},

@@ -392,8 +392,7 @@ Conclusion run_optimizer_state(const ExperimentRun& run) {
 
 }  // namespace
 
-extern const Experiment experiment_optimizer_state;
-const Experiment experiment_optimizer_state = {
+extern const Experiment experiment_optimizer_state = {
     "optimizer-state",
     "how few bits do Adam's moments and the master weights need, and can what they lose be "
     "predicted from a float32 run",
@@ -425,7 +424,7 @@ const Experiment experiment_optimizer_state = {
       "seeds"}},
     {{"nets", "mlp", "mlp,lenet", "mlp,lenet", "networks to train", takes_networks()},
      data_setting("of images"),
-     {"block", "256", "256", "256", "elements of a block", whole(1, 65536)},
+     {"block", "256", "elements of a block", whole(1, 65536)},
      training_settings({"1", "4", "6"}, "128", {"512", "4096", "4096"}, {"500", "0", "0"}),
      seeds_setting({"1", "5", "10"})},
     run_optimizer_state};

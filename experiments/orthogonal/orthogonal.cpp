@@ -636,8 +636,7 @@ Conclusion run_orthogonal(const ExperimentRun& run) {
 
 namespace numemu::experiments {
 
-extern const Experiment experiment_orthogonal;
-const Experiment experiment_orthogonal = {
+extern const Experiment experiment_orthogonal = {
     "orthogonal",
     "does training that only turns a layer's neurons keep their hyperspherical energy, what do its "
     "ways and formats lose of it, and is it more accurate",
@@ -661,21 +660,20 @@ const Experiment experiment_orthogonal = {
      {"ordinary", "Ordinary training raises the energy of hidden layers (a contrast).", "seeds"},
      {"accuracy", "Turning neurons gains top-1 over ordinary training (published).", "seeds"},
      {"few bits", "What is published of accuracy holds in few bits, too (a contrast).", "seeds"}},
-    {{"neurons", "16", "16", "16", "random neurons whose energy is measured", wholes(2, 256)},
+    {{"neurons", "16", "random neurons whose energy is measured", wholes(2, 256)},
      {"elements", "8", "8,16", "8,16", "of each", wholes(6, 256)},
-     {"power", "1", "1", "1", "of the distance in their energy", real(0.01, 2)},
+     {"power", "1", "of the distance in their energy", real(0.01, 2)},
      {"formats", "float16,float8_e4m3fn", "float32,bfloat16,float16,float8_e4m3fn,float8_e5m2",
       "float32,bfloat16,float16,float8_e4m3fn,float8_e5m2", "to which they are rounded", list_of()},
-     {"turns", "1,8", "1,8", "1,8", "steps, each rounded", wholes(1, 10'000)},
-     {"angle", "2", "2", "2", "norm of A of such a step", real(0, 100)},
+     {"turns", "1,8", "steps, each rounded", wholes(1, 10'000)},
+     {"angle", "2", "norm of A of such a step", real(0, 100)},
      {"series_angle", "0.2", "0.1,0.2,0.4", "0.1,0.2,0.4", "norm of A of steps in float64",
       reals(1e-3, 1)},
-     {"draws", "50", "50", "50", "matrices of each repeat", whole(1, 1'000'000)},
+     {"draws", "50", "matrices of each repeat", whole(1, 1'000'000)},
      {"repeats", "8", "20", "20", "repeats", whole(2, 1000)},
-     {"net", "mlp-deep", "mlp-deep", "mlp-deep", "network, of three layers or more",
-      takes_network()},
+     {"net", "mlp-deep", "network, of three layers or more", takes_network()},
      data_setting("of images"),
-     {"optimizer", "sgd", "sgd", "sgd", "optimizer", takes_optimizer()},
+     {"optimizer", "sgd", "optimizer", takes_optimizer()},
      {"rates", "0.05", "0.05,0.1,0.2,0.4,0.8", "0.05,0.1,0.2,0.4,0.8",
       "its rates, of which each rule has the best", reals(1e-9, 1e3)},
      {"tuning_seeds", "1", "2", "2", "seeds that rates are chosen by", whole(1, 1000)},
@@ -683,13 +681,8 @@ const Experiment experiment_orthogonal = {
       "orthogonal,orthogonal(parametrised),orthogonal(descent),orthogonal(gram-schmidt),"
       "orthogonal(householder),orthogonal(loewdin),orthogonal(penalty),"
       "orthogonal(cayley,64)",
-      "orthogonal,orthogonal(parametrised),orthogonal(descent),orthogonal(gram-schmidt),"
-      "orthogonal(householder),orthogonal(loewdin),orthogonal(penalty),orthogonal(cayley,64)",
-      "orthogonal,orthogonal(parametrised),orthogonal(descent),orthogonal(gram-schmidt),"
-      "orthogonal(householder),orthogonal(loewdin),orthogonal(penalty),orthogonal(cayley,64)",
       "update rules of the inner layers"},
-     {"first", "orthogonal(cayley,128)", "orthogonal(cayley,128)", "orthogonal(cayley,128)",
-      "update rule of the first layer with each of them"},
+     {"first", "orthogonal(cayley,128)", "update rule of the first layer with each of them"},
      {"recipes", "float32", "float32,mxfp8-train,mxfp4-train", "float32,mxfp8-train,mxfp4-train",
       "recipes", list_of()},
      {"recipe_rules", "orthogonal", "orthogonal", "orthogonal,orthogonal(cayley,64)",

@@ -531,8 +531,7 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion
 
 namespace numemu::experiments {
 
-extern const Experiment experiment_range_bn;
-const Experiment experiment_range_bn = {
+extern const Experiment experiment_range_bn = {
     "range-bn",
     "does the range of a batch replace its variance in normalisation, and do networks train with "
     "it when weights, activations and gradients have 8 bits",
@@ -580,7 +579,7 @@ const Experiment experiment_range_bn = {
       wholes(16, 100'000'000)},
      {"repeats", "3", "20", "100", "draws of these numbers", whole(3, 1000)},
      {"bits", "2,4,8", "1,2,3,4,6,8", "1,2,3,4,5,6,7,8", "of the codes", wholes(1, 8)},
-     {"net", "mlp-bn", "mlp-bn", "mlp-bn", "network with batch normalisation", takes_network()},
+     {"net", "mlp-bn", "network with batch normalisation", takes_network()},
      data_setting(),
      {"gradient_train", "256", "2048", "8192", "samples before its weights are quantized, once",
       whole(32, 1'000'000'000)},

@@ -230,8 +230,7 @@ Conclusion run_scalecom(const ExperimentRun& run) {
 
 namespace numemu::experiments {
 
-extern const Experiment experiment_scalecom;
-const Experiment experiment_scalecom = {
+extern const Experiment experiment_scalecom = {
     "scalecom",
     "how close does one worker's choice of places come to the best one as workers correlate, what "
     "does it save on the wire, and what does training lose",
@@ -249,10 +248,10 @@ const Experiment experiment_scalecom = {
       "ours).",
       "seeds"}},
     with_links(workers::with_training(
-        {{"share", "0.01", "0.01", "0.01", "part of the elements that is sent", real(1e-3, 0.5)},
+        {{"share", "0.01", "part of the elements that is sent", real(1e-3, 0.5)},
          {"correlations", "0,0.5,0.9", "0,0.25,0.5,0.75,0.9", "0,0.1,0.25,0.5,0.75,0.9,0.99",
           "of the workers' normal numbers", reals(0, 1)},
-         {"noise_workers", "8", "8", "8", "workers that draw them", whole(2, 1024)},
+         {"noise_workers", "8", "workers that draw them", whole(2, 1024)},
          {"elements", "100000", "400000", "2000000", "numbers of each", whole(1600, 100'000'000)},
          {"repeats", "5", "10", "10", "draws of them", whole(2, 1000)}},
         {workers::Group::images, workers::Group::fine_tuning})),

@@ -475,8 +475,7 @@ Conclusion run_search(const ExperimentRun& run) {
 
 }  // namespace
 
-extern const Experiment experiment_search;
-const Experiment experiment_search = {
+extern const Experiment experiment_search = {
     "search",
     "which of thousands of formats, scale rules and block sizes is best at so many bits",
     "numemu's own claim: the noise of a format on each tensor, times the gain of the tensor to the "
@@ -486,24 +485,23 @@ const Experiment experiment_search = {
      {"regret",
       "The configuration predicted to be the best is within 1 dB of the best measured (derived "
       "here)."}},
-    {{"net", "lenet", "lenet", "lenet", "network or file", takes_network()},
+    {{"net", "lenet", "network or file", takes_network()},
      data_setting(),
-     {"dist", "", "", "",
+     {"dist", "",
       "laws or .npy files that are searched in place of a network: normal, laplace, ...",
       list_of().or_nothing()},
-     {"bits", "", "", "",
+     {"bits", "",
       "most stored bits of an element with its scales, of the weights and of the activations; 4.5, "
       "beside max_loss 9",
       real(2, 16).or_nothing()},
-     {"mac_cost", "", "", "",
+     {"mac_cost", "",
       "most cost of a multiply-add over float32's: bits times bits, and the adders' bits",
       real(0, 1).or_nothing()},
-     {"max_loss", "", "", "",
-      "points of top-1: the cheapest configuration that surely loses no more",
+     {"max_loss", "", "points of top-1: the cheapest configuration that surely loses no more",
       real(0, 100).or_nothing()},
-     {"tune", "", "", "", "steps that tune cheaper configurations, the last step of max_loss",
+     {"tune", "", "steps that tune cheaper configurations, the last step of max_loss",
       text_of(check_tune_steps).or_nothing()},
-     {"formats", "", "", "", "element formats; all of as many bits", list_of().or_nothing()},
+     {"formats", "", "element formats; all of as many bits", list_of().or_nothing()},
      {"blocks", "16,32", "8,16,32,64,128", "8,16,32,64,128", "sizes of blocks; none",
       wholes(1, 1 << 20).or_nothing()},
      {"scales", "float8_e4m3fn,float16", "float16,float8_e4m3fn,float8_e5m2",
@@ -511,7 +509,7 @@ const Experiment experiment_search = {
       list_of(check_scale)},
      {"rules", "absmax,floor,even", "absmax,pow2(absmax,up),floor,ceil,even,nearest",
       "absmax,pow2(absmax,up),floor,ceil,even,nearest", "scale rules", list_of(check_rule)},
-     {"units", "", "", "", "units of forward products; f32.sequential",
+     {"units", "", "units of forward products; f32.sequential",
       list_of(check_search_unit).or_nothing()},
      {"refine", "12", "64", "256", "configurations refined by noise of random phase",
       whole(0, 10000)},

@@ -416,8 +416,7 @@ Conclusion run_stochastic_pruning(const ExperimentRun& run) {
 
 }  // namespace
 
-extern const Experiment experiment_stochastic_pruning;
-const Experiment experiment_stochastic_pruning = {
+extern const Experiment experiment_stochastic_pruning = {
     "stochastic-pruning",
     "how many elements of a gradient does unbiased pruning below a threshold set to zero, and how "
     "much accuracy does training lose",
@@ -456,16 +455,14 @@ const Experiment experiment_stochastic_pruning = {
      data_setting("of images"),
      {"shares", "0.9", "0.5,0.7,0.9,0.95,0.99", "0.5,0.7,0.8,0.9,0.95,0.99,0.995",
       "p: share of the non-zero elements below the threshold", reals(1e-6, 0.999999)},
-     {"share", "0.9", "0.9", "0.9", "p of the gradients looked at layer by layer",
-      real(0.01, 0.999)},
-     {"plan_share", "0.7", "0.7", "0.7", "p whose zeros the plans distribute over the layers",
-      real(0.01, 0.999)},
-     {"plan_law", "lognormal", "lognormal", "lognormal", "law that plans are made under"},
-     {"history", "4", "4", "4", "thresholds whose mean is the next one", whole(1, 1000)},
+     {"share", "0.9", "p of the gradients looked at layer by layer", real(0.01, 0.999)},
+     {"plan_share", "0.7", "p whose zeros the plans distribute over the layers", real(0.01, 0.999)},
+     {"plan_law", "lognormal", "law that plans are made under"},
+     {"history", "4", "thresholds whose mean is the next one", whole(1, 1000)},
      {"observations", "3", "8", "16", "steps whose gradients are analysed", whole(1, 1000)},
      {"samples", "200000", "2000000", "4000000", "numbers of each known law",
       whole(64 * 64, 1'000'000'000)},
-     {"optimizer", "sgd", "sgd", "sgd", "optimizer", takes_optimizer()},
+     {"optimizer", "sgd", "optimizer", takes_optimizer()},
      rate_settings(),
      training_settings({"1", "3", "6"}, "128", {"2048", "8192", "0"}, {"500", "4000", "0"}),
      seeds_setting({"1", "3", "5"})},

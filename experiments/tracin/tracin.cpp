@@ -578,8 +578,7 @@ Conclusion run_tracin(const ExperimentRun& run) {
 
 namespace numemu::experiments {
 
-extern const Experiment experiment_tracin;
-const Experiment experiment_tracin = {
+extern const Experiment experiment_tracin = {
     "tracin",
     "which training samples a network learnt from, which labels are wrong, and what few bits make "
     "of the answer",
@@ -615,9 +614,8 @@ const Experiment experiment_tracin = {
      data_setting("of images"),
      {"formats", "float8_e5m2,int4", "float8_e5m2,int8,float4_e2m1fn,int4",
       "float8_e5m2,int8,float4_e2m1fn,int4", "of the operands of gradients", list_of()},
-     {"flipped", "0.1", "0.1", "0.1", "share of the training labels that are replaced",
-      real(0.001, 0.5)},
-     {"checkpoints", "5", "5", "5", "after equal parts of the updates", whole(1, 1000)},
+     {"flipped", "0.1", "share of the training labels that are replaced", real(0.001, 0.5)},
+     {"checkpoints", "5", "after equal parts of the updates", whole(1, 1000)},
      {"ranked", "100", "400", "400", "training samples ranked by influence on each target",
       whole(4, 100'000)},
      {"targets", "10", "20", "20", "test samples that are influenced", whole(1, 10'000)},
@@ -625,7 +623,7 @@ const Experiment experiment_tracin = {
       whole(4, 10'000)},
      {"draws", "50", "200", "200", "repeated draws", whole(2, 30'000)},
      {"epochs", "5", "10", "10", "epochs of training", whole(1, 10'000)},
-     {"batch", "32", "32", "32", "samples of an update", whole(1, 100'000)},
+     {"batch", "32", "samples of an update", whole(1, 100'000)},
      {"train_samples", "512", "1024", "1024", "training images", whole(0, 1'000'000'000)},
      {"eval_samples", "500", "2000", "2000", "test images; 0: all", whole(0, 1'000'000'000)},
      {"seeds", "1", "3", "6", "seeds of weights, flips and draws", whole(1, 1000)}},

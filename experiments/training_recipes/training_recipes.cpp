@@ -588,8 +588,7 @@ void add_recipes(const ExperimentRun& run, const net::Dataset& data, Conclusion&
 
 namespace numemu::experiments {
 
-extern const Experiment experiment_training_recipes;
-const Experiment experiment_training_recipes = {
+extern const Experiment experiment_training_recipes = {
     "training-recipes",
     "do the recipes that train today's networks in 16, 8 and 4 bits keep the loss of float32, and "
     "does the noise of their weight gradients foretell what they lose",
@@ -611,18 +610,15 @@ const Experiment experiment_training_recipes = {
       "least such mean before (published; the margin is ours).",
       "spike_steps"},
      {"stable, others", "Nor does that of others (a contrast).", "spike_steps"}},
-    {{"net", "char-transformer", "char-transformer", "char-transformer", "network to train",
-      takes_network()},
-     {"data", "chain", "chain", "chain", "text to train on", takes_data_set()},
+    {{"net", "char-transformer", "network to train", takes_network()},
+     {"data", "chain", "text to train on", takes_data_set()},
      {"recipes", "fp8-current,mxfp4-train", training_recipes::kRecipes, training_recipes::kRecipes,
       "shipped recipes or files, compared with float32"},
-     {"lr", "0.004", "0.004", "0.004", "learning rate of AdamW, with a cosine schedule",
-      real(1e-9, 1e3)},
+     {"lr", "0.004", "learning rate of AdamW, with a cosine schedule", real(1e-9, 1e3)},
      {"warmup", "0", "20", "20", "steps of the rising learning rate", whole(0, 1'000'000'000)},
      training_settings("1", {"2", "4", "4"}, {"6", "1920", "1920"}, {"8", "160", "160"},
                        {.of = "window"}),
-     {"spike", "0.5", "0.5", "0.5", "nats of a mean loss above the least such mean before it",
-      real(0, 1e6)},
+     {"spike", "0.5", "nats of a mean loss above the least such mean before it", real(0, 1e6)},
      {"spike_steps", "1", "8", "8", "steps of such a mean", whole(1, 1'000'000)},
      {"points", "3", "12", "12", "means of the loss that the figure shows", whole(1, 1000)},
      seeds_setting({"1", "1", "3"}, "recipes")},

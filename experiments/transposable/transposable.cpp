@@ -295,8 +295,7 @@ Conclusion run_transposable(const ExperimentRun& run) {
 
 }  // namespace
 
-extern const Experiment experiment_transposable;
-const Experiment experiment_transposable = {
+extern const Experiment experiment_transposable = {
     "transposable",
     "how much do transposable N:M masks lose compared with other patterns of density 50 %, and "
     "what repairs the loss",

@@ -611,8 +611,7 @@ Conclusion run_zap(const ExperimentRun& run) {
 
 }  // namespace
 
-extern const Experiment experiment_zap;
-const Experiment experiment_zap = {
+extern const Experiment experiment_zap = {
     "zap",
     "how many multiply-adds does a network save if the zeros behind its ReLUs are predicted, and "
     "how much accuracy does it lose",
@@ -626,7 +625,7 @@ const Experiment experiment_zap = {
       "Validation images and fitted curves predict shares of zeros and errors on test images "
       "within 0.01 (derived here)."},
      {"curves", "Error over threshold is a logistic curve, to 0.02 (RMS) (derived here)."}},
-    {{"net", "lenet", "lenet", "lenet", "network or file", takes_network()},
+    {{"net", "lenet", "network or file", takes_network()},
      data_setting(),
      {"masks", "5", "4,5,6", "3,4,5,6,7,8", "types of position masks, 3 to 10",
       wholes(policies::kLeastMaskType, policies::kLargestMaskType)},

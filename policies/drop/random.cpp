@@ -25,12 +25,11 @@ struct RandomDrop final : DropOptions {
 
 }  // namespace
 
-extern const PolicyKind drop_random;
-const PolicyKind drop_random{.key = "drop",
-                             .name = "random",
-                             .summary = "workers drop micro-batches at random",
-                             .source = "Giladi et al., NeurIPS 2023 (arXiv 2306.10598)",
-                             .options = make_options<RandomDrop>,
-                             .bind = make_policy<Dropping>};
+extern const PolicyKind drop_random{.key = "drop",
+                                    .name = "random",
+                                    .summary = "workers drop micro-batches at random",
+                                    .source = "Giladi et al., NeurIPS 2023 (arXiv 2306.10598)",
+                                    .options = make_options<RandomDrop>,
+                                    .bind = make_policy<Dropping>};
 
 }  // namespace numemu::policies

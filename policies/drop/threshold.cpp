@@ -39,8 +39,7 @@ struct ThresholdDrop final : DropOptions {
 
 }  // namespace
 
-extern const PolicyKind drop_threshold;
-const PolicyKind drop_threshold{
+extern const PolicyKind drop_threshold{
     .key = "drop",
     .name = "threshold",
     .summary = "workers stop at a threshold of time and drop the rest of their micro-batches",

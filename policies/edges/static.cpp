@@ -344,8 +344,7 @@ class StaticEdges final : public Policy, public SetsScales, public LeavesWeights
 
 }  // namespace
 
-extern const PolicyKind edges_static;
-const PolicyKind edges_static{
+extern const PolicyKind edges_static{
     .key = "edges",
     .name = "static",
     .summary =

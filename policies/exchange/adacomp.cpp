@@ -45,8 +45,7 @@ class AdaComp final : public ErrorFeedback {
 
 }  // namespace
 
-extern const PolicyKind exchange_adacomp;
-const PolicyKind exchange_adacomp{
+extern const PolicyKind exchange_adacomp{
     .key = "exchange",
     .name = "adacomp",
     .summary = "each bin sends the elements that reach its largest with the newest gradient twice",

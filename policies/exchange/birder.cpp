@@ -86,8 +86,7 @@ class Birder final : public ExchangeRule {
 
 }  // namespace
 
-extern const PolicyKind exchange_birder;
-const PolicyKind exchange_birder{
+extern const PolicyKind exchange_birder{
     .key = "exchange",
     .name = "birder",
     .summary =

@@ -172,8 +172,7 @@ class Learned final : public ErrorFeedback {
 
 }  // namespace
 
-extern const PolicyKind exchange_learned;
-const PolicyKind exchange_learned{
+extern const PolicyKind exchange_learned{
     .key = "exchange",
     .name = "learned",
     .summary = "an autoencoder that learns online encodes the largest elements",

@@ -61,8 +61,7 @@ class Majority final : public ExchangeRule {
 
 }  // namespace
 
-extern const PolicyKind exchange_majority;
-const PolicyKind exchange_majority{
+extern const PolicyKind exchange_majority{
     .key = "exchange",
     .name = "majority",
     .summary = "each worker sends the signs of its momentum; the sign of most comes back",

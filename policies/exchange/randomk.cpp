@@ -44,8 +44,7 @@ class RandomK final : public ErrorFeedback {
 
 }  // namespace
 
-extern const PolicyKind exchange_randomk;
-const PolicyKind exchange_randomk{
+extern const PolicyKind exchange_randomk{
     .key = "exchange",
     .name = "randomk",
     .summary = "all workers send the elements at the same random places and keep the rest",

@@ -48,8 +48,7 @@ class ScaleCom final : public ErrorFeedback {
 
 }  // namespace
 
-extern const PolicyKind exchange_scalecom;
-const PolicyKind exchange_scalecom{
+extern const PolicyKind exchange_scalecom{
     .key = "exchange",
     .name = "scalecom",
     .summary = "workers take turns to choose the places of their largest elements for all",

@@ -35,8 +35,7 @@ class Sign final : public ErrorFeedback {
 
 }  // namespace
 
-extern const PolicyKind exchange_sign;
-const PolicyKind exchange_sign{
+extern const PolicyKind exchange_sign{
     .key = "exchange",
     .name = "sign",
     .summary =

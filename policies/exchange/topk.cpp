@@ -28,8 +28,7 @@ class TopK final : public ErrorFeedback {
 
 }  // namespace
 
-extern const PolicyKind exchange_topk;
-const PolicyKind exchange_topk{
+extern const PolicyKind exchange_topk{
     .key = "exchange",
     .name = "topk",
     .summary = "each worker sends its largest elements and keeps the rest for later steps",

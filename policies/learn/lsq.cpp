@@ -37,8 +37,7 @@ class Lsq final : public LearnedRange {
 
 }  // namespace
 
-extern const PolicyKind learn_lsq;
-const PolicyKind learn_lsq{
+extern const PolicyKind learn_lsq{
     .key = "learn",
     .name = "lsq",
     .summary = "scales of weights and activations are learned with the network",

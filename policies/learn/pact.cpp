@@ -35,8 +35,7 @@ class Pact final : public LearnedRange {
 
 }  // namespace
 
-extern const PolicyKind learn_pact;
-const PolicyKind learn_pact{
+extern const PolicyKind learn_pact{
     .key = "learn",
     .name = "pact",
     .summary = "the ends of activations' ranges are learned with the network",

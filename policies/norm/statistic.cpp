@@ -108,8 +108,7 @@ class Norm final : public Policy {
 
 }  // namespace
 
-extern const PolicyKind norm_statistic;
-const PolicyKind norm_statistic{
+extern const PolicyKind norm_statistic{
     .key = "norm",
     .name = "",
     .summary =

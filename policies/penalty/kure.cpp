@@ -58,12 +58,12 @@ class Kure final : public Policy {
 
 }  // namespace
 
-extern const PolicyKind penalty_kure;
-const PolicyKind penalty_kure{.key = "penalty",
-                              .name = "kure",
-                              .summary = "squared distance of each weight's kurtosis from a target",
-                              .source = "Shkolnik et al., NeurIPS 2020 (arXiv 2002.07686)",
-                              .options = make_options<KureOptions>,
-                              .bind = make_policy<Kure>};
+extern const PolicyKind penalty_kure{
+    .key = "penalty",
+    .name = "kure",
+    .summary = "squared distance of each weight's kurtosis from a target",
+    .source = "Shkolnik et al., NeurIPS 2020 (arXiv 2002.07686)",
+    .options = make_options<KureOptions>,
+    .bind = make_policy<Kure>};
 
 }  // namespace numemu::policies

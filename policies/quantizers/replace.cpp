@@ -45,8 +45,7 @@ class Replace final : public Policy {
 
 }  // namespace
 
-extern const PolicyKind quantizers_replace;
-const PolicyKind quantizers_replace{
+extern const PolicyKind quantizers_replace{
     .key = "quantizers",
     .name = "replace",
     .summary = "the quantizers of an ONNX file pass their inputs on; roles take their place",

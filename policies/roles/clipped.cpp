@@ -8,10 +8,10 @@
 #include "emu/net/profile.hpp"
 #include "formats/error.hpp"
 #include "formats/quantize.hpp"
-#include "policies/policy.hpp"
 #include "policies/numerics/block_lines.hpp"
 #include "policies/numerics/quantized_tensor.hpp"
 #include "policies/numerics/random_identity.hpp"
+#include "policies/policy.hpp"
 #include "policies/recipe/bound_recipe.hpp"
 #include "policies/recipe/fixed_ranges.hpp"
 
@@ -225,8 +225,7 @@ class Clipped final : public Policy, public LeavesWeights {
 
 }  // namespace
 
-extern const PolicyKind roles_clipped;
-const PolicyKind roles_clipped{
+extern const PolicyKind roles_clipped{
     .key = "roles.ste",
     .name = "clipped",
     .summary = "gradients of weights and activations that saturated in forward are zero",

@@ -154,8 +154,7 @@ class DelayedScale final : public Policy {
 
 }  // namespace
 
-extern const PolicyKind roles_delayed_scale;
-const PolicyKind roles_delayed_scale{
+extern const PolicyKind roles_delayed_scale{
     .key = "roles.scale",
     .name = "delayed",
     .summary = "an operand's scale is that of the largest magnitude of the last steps",

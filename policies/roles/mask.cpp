@@ -273,17 +273,16 @@ class Masks final : public Policy, public RewritesInputs {
 
 }  // namespace
 
-extern const PolicyKind roles_mask;
-const PolicyKind roles_mask{.key = "roles.mask",
-                            .name = "",
-                            .summary = "operands keep the elements of their masks",
-                            .source = "see [masks.md](masks.md)",
-                            .bind = make_policy<Masks>,
-                            .chosen_by = [](const Recipe&, const LayerRecipe& layer) {
-                              return layer.masks[RolePart::weight] ||
-                                     layer.masks[RolePart::activation] ||
-                                     reads(layer.masks[RolePart::gradient_dgrad]) ||
-                                     reads(layer.masks[RolePart::gradient_wgrad]);
-                            }};
+extern const PolicyKind roles_mask{.key = "roles.mask",
+                                   .name = "",
+                                   .summary = "operands keep the elements of their masks",
+                                   .source = "see [masks.md](masks.md)",
+                                   .bind = make_policy<Masks>,
+                                   .chosen_by = [](const Recipe&, const LayerRecipe& layer) {
+                                     return layer.masks[RolePart::weight] ||
+                                            layer.masks[RolePart::activation] ||
+                                            reads(layer.masks[RolePart::gradient_dgrad]) ||
+                                            reads(layer.masks[RolePart::gradient_wgrad]);
+                                   }};
 
 }  // namespace numemu::policies

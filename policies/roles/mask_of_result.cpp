@@ -76,12 +76,12 @@ class MaskOfResult final : public Policy {
 
 }  // namespace
 
-extern const PolicyKind roles_mask_of_result;
-const PolicyKind roles_mask_of_result{.key = "roles.gradient.mask",
-                                      .name = "at=input",
-                                      .summary = "what dgrad gives keeps the elements of its mask",
-                                      .source = "see [masks.md](masks.md)",
-                                      .bind = make_policy<MaskOfResult>,
-                                      .chosen_by = prunes_result};
+extern const PolicyKind roles_mask_of_result{
+    .key = "roles.gradient.mask",
+    .name = "at=input",
+    .summary = "what dgrad gives keeps the elements of its mask",
+    .source = "see [masks.md](masks.md)",
+    .bind = make_policy<MaskOfResult>,
+    .chosen_by = prunes_result};
 
 }  // namespace numemu::policies

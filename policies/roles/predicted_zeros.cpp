@@ -49,8 +49,7 @@ class PredictedZeros final : public Policy {
 
 }  // namespace
 
-extern const PolicyKind roles_predicted_zeros;
-const PolicyKind roles_predicted_zeros{
+extern const PolicyKind roles_predicted_zeros{
     .key = "roles.vector.mask",
     .name = "zap",
     .summary = "elements that a layer's predictors take for zero become zero",

@@ -322,8 +322,7 @@ class Group final : public Policy {
 
 }  // namespace
 
-extern const PolicyKind saved_group;
-const PolicyKind saved_group{
+extern const PolicyKind saved_group{
     .key = "saved",
     .name = "group",
     .summary = "tensors kept for backward become stochastic codes of few bits in groups",

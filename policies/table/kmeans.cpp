@@ -65,8 +65,7 @@ struct KmeansOptions final : TableRule {
 
 }  // namespace
 
-extern const PolicyKind table_kmeans;
-const PolicyKind table_kmeans{
+extern const PolicyKind table_kmeans{
     .key = "table",
     .name = "kmeans",
     .summary = "tables become codes of float16 codebooks, one for each row or cluster of rows",

@@ -61,8 +61,7 @@ struct RangeOptions final : TableRule {
 
 }  // namespace
 
-extern const PolicyKind table_range;
-const PolicyKind table_range{
+extern const PolicyKind table_range{
     .key = "table",
     .name = "range",
     .summary = "tables become uniform codes with a float16 scale and bias for each row",

@@ -148,8 +148,7 @@ class Hadamard final : public Policy, public RewritesInputs {
 
 }  // namespace
 
-extern const PolicyKind transform_hadamard;
-const PolicyKind transform_hadamard{
+extern const PolicyKind transform_hadamard{
     .key = "transform",
     .name = "hadamard",
     .summary = "both operands of fprop are rotated along its reduction axis, with random signs",

@@ -134,8 +134,7 @@ class HadamardBackward final : public Policy {
 
 }  // namespace
 
-extern const PolicyKind transform_hadamard_backward;
-const PolicyKind transform_hadamard_backward{
+extern const PolicyKind transform_hadamard_backward{
     .key = "transform",
     .name = "hadamard-backward",
     .summary =

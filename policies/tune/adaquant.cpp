@@ -389,8 +389,7 @@ class AdaQuant final : public TuneStep {
 
 }  // namespace
 
-extern const TuneStepKind tune_adaquant;
-const TuneStepKind tune_adaquant{
+extern const TuneStepKind tune_adaquant{
     .name = "adaquant",
     .summary = "weights, biases and ranges trained layer by layer on the outputs of float32",
     .source = "Hubara et al. 2020 (arXiv 2006.10518)",

@@ -184,8 +184,7 @@ class AdaRound final : public RoundingStep {
 
 }  // namespace
 
-extern const TuneStepKind tune_adaround;
-const TuneStepKind tune_adaround{
+extern const TuneStepKind tune_adaround{
     .name = "adaround",
     .summary = "each weight rounded up or down, whichever changes the layer's outputs least",
     .source = "Nagel et al., ICML 2020 (arXiv 2004.10568)",

@@ -159,8 +159,7 @@ class Awq final : public TuneStep {
 
 }  // namespace
 
-extern const TuneStepKind tune_awq;
-const TuneStepKind tune_awq{
+extern const TuneStepKind tune_awq{
     .name = "awq",
     .summary =
         "channels scaled before weights are rounded, by activations, for the least error of "

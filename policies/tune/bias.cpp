@@ -13,8 +13,7 @@ class Bias final : public Distillation {
 
 }  // namespace
 
-extern const TuneStepKind tune_bias;
-const TuneStepKind tune_bias{
+extern const TuneStepKind tune_bias{
     .name = "bias",
     .summary = "biases are trained so that class probabilities come near those of float32",
     .source = "Hubara et al., ICML 2021 (CalibTIP, arXiv 2006.10518)",

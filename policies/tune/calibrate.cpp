@@ -74,12 +74,12 @@ class Calibrate final : public TuneStep {
 
 }  // namespace
 
-extern const TuneStepKind tune_calibrate;
-const TuneStepKind tune_calibrate{.name = "calibrate",
-                                  .summary = "ranges of activations from the calibration samples",
-                                  .source = "Migacz, GTC 2017 (kl); see the recipe's key calibrate",
-                                  .recurrent = true,
-                                  .options = make_options<CalibrateStepOptions>,
-                                  .make = make_step<Calibrate, CalibrateStepOptions>};
+extern const TuneStepKind tune_calibrate{
+    .name = "calibrate",
+    .summary = "ranges of activations from the calibration samples",
+    .source = "Migacz, GTC 2017 (kl); see the recipe's key calibrate",
+    .recurrent = true,
+    .options = make_options<CalibrateStepOptions>,
+    .make = make_step<Calibrate, CalibrateStepOptions>};
 
 }  // namespace numemu::policies

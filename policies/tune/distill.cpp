@@ -20,8 +20,7 @@ class Distill final : public Distillation {
 
 }  // namespace
 
-extern const TuneStepKind tune_distill;
-const TuneStepKind tune_distill{
+extern const TuneStepKind tune_distill{
     .name = "distill",
     .summary =
         "weights and biases are trained so that class probabilities come near those of float32",

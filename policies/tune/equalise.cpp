@@ -36,8 +36,7 @@ class Equalise final : public TuneStep {
 
 }  // namespace
 
-extern const TuneStepKind tune_equalise;
-const TuneStepKind tune_equalise{
+extern const TuneStepKind tune_equalise{
     .name = "equalise",
     .summary = "ranges of weights made equal across layers; the network computes the same",
     .source = "Nagel et al., ICCV 2019 (arXiv 1906.04721)",

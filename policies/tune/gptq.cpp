@@ -51,8 +51,7 @@ class Gptq final : public RoundingStep {
 
 }  // namespace
 
-extern const TuneStepKind tune_gptq;
-const TuneStepKind tune_gptq{
+extern const TuneStepKind tune_gptq{
     .name = "gptq",
     .summary = "weights rounded column by column, each error made up for by those that follow",
     .source = "Frantar et al., ICLR 2023 (arXiv 2210.17323)",

@@ -191,8 +191,7 @@ class Rotate final : public TuneStep {
 
 }  // namespace
 
-extern const TuneStepKind tune_rotate;
-const TuneStepKind tune_rotate{
+extern const TuneStepKind tune_rotate{
     .name = "rotate",
     .summary =
         "values of attention rotated by Hadamard matrices in the weights around them; the "

@@ -65,8 +65,7 @@ class SmoothQuant final : public TuneStep {
 
 }  // namespace
 
-extern const TuneStepKind tune_smoothquant;
-const TuneStepKind tune_smoothquant{
+extern const TuneStepKind tune_smoothquant{
     .name = "smoothquant",
     .summary =
         "ranges of activation channels moved into the weights behind; the network computes "

@@ -83,8 +83,7 @@ class Clip final : public Policy {
 
 }  // namespace
 
-extern const PolicyKind update_clip;
-const PolicyKind update_clip{
+extern const PolicyKind update_clip{
     .key = "update.rule",
     .name = "clip",
     .summary = "weights are clipped after each update",

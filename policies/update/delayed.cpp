@@ -64,8 +64,7 @@ class Delayed final : public Policy {
 
 }  // namespace
 
-extern const PolicyKind update_delayed;
-const PolicyKind update_delayed{
+extern const PolicyKind update_delayed{
     .key = "update.rule",
     .name = "delayed",
     .summary = "gradients are those of the weights of earlier updates; the graph holds those",

@@ -89,8 +89,7 @@ class LossScaler final : public Policy, public LeavesWeights {
 
 }  // namespace
 
-extern const PolicyKind update_loss_scale;
-const PolicyKind update_loss_scale{
+extern const PolicyKind update_loss_scale{
     .key = "update.loss_scale",
     .name = "",
     .summary = "a factor on the loss, fixed or halved and doubled as gradients overflow",

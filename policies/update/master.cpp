@@ -1,9 +1,9 @@
 // Master format: after its update a parameter is rounded to a low-precision format, without a scale
 // and saturating.
 // Cold: a negligible share of any run (docs/build.md).
-#include "policies/policy.hpp"
 #include "policies/numerics/random_identity.hpp"
 #include "policies/numerics/stored_tensor.hpp"
+#include "policies/policy.hpp"
 #include "policies/recipe/bound_recipe.hpp"
 
 namespace numemu::policies {
@@ -38,15 +38,14 @@ class Master final : public Policy, public LeavesWeights {
 
 }  // namespace
 
-extern const PolicyKind update_master;
-const PolicyKind update_master{.key = "update.master",
-                               .name = "",
-                               .summary = "updated parameters are rounded to a format",
-                               .source = "Gupta et al., ICML 2015 (arXiv 1502.02551)",
-                               .bind = make_policy<Master>,
-                               .chosen_by = [](const Recipe& recipe, const LayerRecipe&) {
-                                 const Format* const master = recipe.update().master;
-                                 return master != nullptr && master->name != "float32";
-                               }};
+extern const PolicyKind update_master{.key = "update.master",
+                                      .name = "",
+                                      .summary = "updated parameters are rounded to a format",
+                                      .source = "Gupta et al., ICML 2015 (arXiv 1502.02551)",
+                                      .bind = make_policy<Master>,
+                                      .chosen_by = [](const Recipe& recipe, const LayerRecipe&) {
+                                        const Format* const master = recipe.update().master;
+                                        return master != nullptr && master->name != "float32";
+                                      }};
 
 }  // namespace numemu::policies

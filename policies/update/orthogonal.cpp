@@ -93,10 +93,10 @@ class Orthogonal final : public Policy {
     for (const auto& [layer, options] : binding().layers) {
       const auto& chosen = static_cast<const OrthogonalOptions&>(*options);
       if (chosen.keeps_first() && chosen.dimensions > 0) {
-        throw Error(fmt::format(
-            "{}: orthogonal: layer {}: expected dimensions 0 with {}, whose rotation "
-            "is that of all updates, not {}",
-            binding().where, layer, chosen.way, chosen.dimensions));
+        throw Error(
+            fmt::format("{}: orthogonal: layer {}: expected dimensions 0 with {}, whose rotation "
+                        "is that of all updates, not {}",
+                        binding().where, layer, chosen.way, chosen.dimensions));
       }
     }
   }
@@ -209,8 +209,7 @@ class Orthogonal final : public Policy {
 
 }  // namespace
 
-extern const PolicyKind update_orthogonal;
-const PolicyKind update_orthogonal{
+extern const PolicyKind update_orthogonal{
     .key = "update.rule",
     .name = "orthogonal",
     .summary = "the increment turns all neurons of a layer by one rotation",

@@ -100,8 +100,7 @@ class Residual final : public Policy {
 
 }  // namespace
 
-extern const PolicyKind update_residual;
-const PolicyKind update_residual{
+extern const PolicyKind update_residual{
     .key = "update.rule",
     .name = "residual",
     .summary = "what rounding to update.master loses is added to the next update",

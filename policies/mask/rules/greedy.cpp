@@ -245,8 +245,7 @@ void keep_largest(const unit::Sparsity& pattern, const MaskRun& run) {
   HWY_DYNAMIC_DISPATCH(keep_largest)(pattern, run);
 }
 
-extern const MaskRule mask_greedy;
-const MaskRule mask_greedy{
+extern const MaskRule mask_greedy{
     .name = "greedy",
     .summary = "the N largest magnitudes of each group; the least squared error, biased",
     .source = "magnitude pruning; Hubara et al., NeurIPS 2021 (arXiv 2102.08124)",

@@ -37,8 +37,7 @@ double hard_error(const float* x, std::int64_t n, double threshold) {
   });
 }
 
-extern const MaskRule mask_hard;
-const MaskRule mask_hard = {
+extern const MaskRule mask_hard = {
     "hard",
     "below a threshold: 0; P of the non-zero elements lie below it",
     "the contrast to stochastic pruning; specs/sparsity.md",

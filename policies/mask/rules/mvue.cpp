@@ -136,8 +136,7 @@ void mvue_groups(const unit::Sparsity& pattern, const RandomSource& random, cons
   }
 }
 
-extern const MaskRule mask_mvue;
-const MaskRule mask_mvue{
+extern const MaskRule mask_mvue{
     .name = "mvue",
     .summary = "unbiased with the least variance: likely as |x|, N of each group of M",
     .source = "Chmiel et al., ICLR 2023 (arXiv 2203.10991)",

@@ -336,8 +336,7 @@ void mvue_approx(const RandomSource& random, const MaskRun& run) {
       });
 }
 
-extern const MaskRule mask_mvue_approx;
-const MaskRule mask_mvue_approx{
+extern const MaskRule mask_mvue_approx{
     .name = "mvue-approx",
     .summary = "unbiased 2:4 by two draws, without sorting; below twice the least variance",
     .source = "Chmiel et al., ICLR 2023 (arXiv 2203.10991)",

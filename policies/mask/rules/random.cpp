@@ -68,8 +68,7 @@ void keep_random(const unit::Sparsity& pattern, const RandomSource& random, cons
   }
 }
 
-extern const MaskRule mask_random;
-const MaskRule mask_random{
+extern const MaskRule mask_random{
     .name = "random",
     .summary = "N positions of each group drawn at random, kept as they are; static for weights",
     .source = "the contrast that magnitude pruning is measured against",

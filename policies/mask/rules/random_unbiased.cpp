@@ -24,8 +24,7 @@ void random_unbiased(const unit::Sparsity& pattern, const RandomSource& random,
       });
 }
 
-extern const MaskRule mask_random_unbiased;
-const MaskRule mask_random_unbiased{
+extern const MaskRule mask_random_unbiased{
     .name = "random-unbiased",
     .summary = "N of each group of M at random, times M / N: unbiased, blind to magnitudes",
     .source = "the contrast to mvue; Chmiel et al., ICLR 2023 (arXiv 2203.10991)",

@@ -45,8 +45,7 @@ void keep_sequential(const unit::Sparsity& pattern, const MaskRun& run) {
 
 }  // namespace
 
-extern const MaskRule mask_sequential;
-const MaskRule mask_sequential{
+extern const MaskRule mask_sequential{
     .name = "sequential",
     .summary = "each group loses M - N neighbours, those with the smallest sum of magnitudes",
     .source = "the least diverse mask of Hubara et al., NeurIPS 2021 (arXiv 2102.08124)",

@@ -187,8 +187,7 @@ void require_share(const MaskPolicy& policy) {
               std::to_string(policy.share));
 }
 
-extern const MaskRule mask_stochastic;
-const MaskRule mask_stochastic = {
+extern const MaskRule mask_stochastic = {
     "stochastic",
     "below a threshold: +-threshold with probability |g| / threshold, else 0; P of the non-zero "
     "elements lie below it",

@@ -264,8 +264,7 @@ TileMask exact_tile(const float* x, int size, int kept) {
                      : exact_in<Wide>(unit, x, size, kept);
 }
 
-extern const MaskRule mask_transposable;
-const MaskRule mask_transposable{
+extern const MaskRule mask_transposable{
     .name = "transposable",
     .summary = "tiles with N of M in rows and columns, the largest sum of magnitudes",
     .source = "Hubara et al., NeurIPS 2021 (arXiv 2102.08124); here solved exactly",

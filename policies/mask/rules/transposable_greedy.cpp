@@ -140,8 +140,7 @@ TileMask keep_heaviest_filled(const float* x, int size, int kept) {
                      : filled_in<Wide>(unit, x, mask, kept);
 }
 
-extern const MaskRule mask_transposable_greedy;
-const MaskRule mask_transposable_greedy{
+extern const MaskRule mask_transposable_greedy{
     .name = "transposable-greedy",
     .summary =
         "tiles with at most N of M in rows and columns, the heaviest first; at least half "

@@ -4,8 +4,7 @@
 
 namespace numemu::policies {
 
-extern const MaskRule mask_transposable_two_approx;
-const MaskRule mask_transposable_two_approx{
+extern const MaskRule mask_transposable_two_approx{
     .name = "transposable-2approx",
     .summary = "tiles with at most N of M in rows and columns; prunes at most twice the least sum",
     .source = "Hubara et al., NeurIPS 2021 (arXiv 2102.08124), algorithm 1",

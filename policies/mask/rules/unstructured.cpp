@@ -82,8 +82,7 @@ void keep_share(double share, const MaskRun& run) {
   write(cut.end, run.count, magnitude);
 }
 
-extern const MaskRule mask_unstructured;
-const MaskRule mask_unstructured{
+extern const MaskRule mask_unstructured{
     .name = "unstructured",
     .summary = "keeps this share of a tensor's elements, its largest magnitudes",
     .source = "magnitude pruning",

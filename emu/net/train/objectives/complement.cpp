@@ -42,7 +42,6 @@ Classified complement(const Tensor& logits, const Targets& targets, Tensor* grad
 
 }  // namespace
 
-extern const Objective objective_complement;
-const Objective objective_complement{"complement", complement};
+extern const Objective objective_complement{"complement", complement};
 
 }  // namespace numemu::net

@@ -5,8 +5,7 @@
 
 namespace numemu::net {
 
-extern const Objective objective_cross_entropy;
-const Objective objective_cross_entropy{
+extern const Objective objective_cross_entropy{
     "cross_entropy",
     [](const Tensor& logits, const Targets& targets, Tensor* gradient, float scale) {
       return cross_entropy(logits, targets.classes, gradient, scale);

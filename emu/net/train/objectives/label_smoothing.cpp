@@ -28,8 +28,7 @@ double smoothed_loss(const LogitRow& row, double share, std::span<double> deriva
 
 }  // namespace
 
-extern const Objective objective_label_smoothing;
-const Objective objective_label_smoothing{
+extern const Objective objective_label_smoothing{
     .name = "label_smoothing",
     .options = make_options<Smoothing>,
     .with = [](const OptionSet& options) -> Objective::Evaluate {

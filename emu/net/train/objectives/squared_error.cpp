@@ -36,8 +36,7 @@ Classified squared_error(const Tensor& output, const Targets& targets, Tensor* g
 
 }  // namespace
 
-extern const Objective objective_squared_error;
-const Objective objective_squared_error{
+extern const Objective objective_squared_error{
     .name = "squared_error", .evaluate = squared_error, .target = TargetKind::values};
 
 }  // namespace numemu::net

@@ -33,7 +33,6 @@ Classified squared_hinge(const Tensor& logits, const Targets& targets, Tensor* g
 
 }  // namespace
 
-extern const Objective objective_squared_hinge;
-const Objective objective_squared_hinge{"squared_hinge", squared_hinge};
+extern const Objective objective_squared_hinge{"squared_hinge", squared_hinge};
 
 }  // namespace numemu::net

@@ -76,8 +76,7 @@ constexpr OptimizerName kAdamNames[] = {
 
 }  // namespace
 
-extern const OptimizerKind optimizer_adam;
-const OptimizerKind optimizer_adam{
+extern const OptimizerKind optimizer_adam{
     kAdamNames,
     [](const TrainOptions& options,
        std::span<const Parameter* const> parameters) -> std::unique_ptr<Optimizer> {

@@ -68,8 +68,7 @@ constexpr OptimizerName kAdamaxNames[] = {{"adamax", 0.002, 0.01, true, false},
 
 }  // namespace
 
-extern const OptimizerKind optimizer_adamax;
-const OptimizerKind optimizer_adamax{
+extern const OptimizerKind optimizer_adamax{
     kAdamaxNames,
     [](const TrainOptions& options, std::span<const Parameter* const> parameters)
         -> std::unique_ptr<Optimizer> { return std::make_unique<AdaMax>(options, parameters); }};

@@ -58,8 +58,7 @@ constexpr OptimizerName kLionNames[] = {{"lion", 0.0003, 0.1, false, false}};
 
 }  // namespace
 
-extern const OptimizerKind optimizer_lion;
-const OptimizerKind optimizer_lion{
+extern const OptimizerKind optimizer_lion{
     kLionNames,
     [](const TrainOptions& options, std::span<const Parameter* const> parameters)
         -> std::unique_ptr<Optimizer> { return std::make_unique<Lion>(options, parameters); },

@@ -69,8 +69,7 @@ constexpr OptimizerName kNovoGradNames[] = {{"novograd", 0.03, 0.001, false, fal
 
 }  // namespace
 
-extern const OptimizerKind optimizer_novograd;
-const OptimizerKind optimizer_novograd{
+extern const OptimizerKind optimizer_novograd{
     kNovoGradNames,
     [](const TrainOptions& options, std::span<const Parameter* const> parameters)
         -> std::unique_ptr<Optimizer> { return std::make_unique<NovoGrad>(options, parameters); },

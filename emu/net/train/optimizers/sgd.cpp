@@ -53,8 +53,7 @@ constexpr OptimizerName kSgdNames[] = {{"sgd", 0.05, 5e-4, false, false}};
 
 }  // namespace
 
-extern const OptimizerKind optimizer_sgd;
-const OptimizerKind optimizer_sgd{
+extern const OptimizerKind optimizer_sgd{
     kSgdNames,
     [](const TrainOptions& options, std::span<const Parameter* const> parameters)
         -> std::unique_ptr<Optimizer> { return std::make_unique<Sgd>(options, parameters); }};
