@@ -406,14 +406,12 @@ AnalyzedFormat analyze_blocks(const BlockFormat& f, const std::string& rule,
       .heavy_tails = numbers.heavy};
   // The scale of a tensor is that of its largest draw, which varies more than the errors under it.
   if (!numbers.law || numbers.heavy || f.span == Span::tensor) return row;
-  std::vector<double> signals, errors;
   const std::int64_t n = std::ssize(y), parts = std::min(n, kParts);
-  for (std::int64_t i = 0; i < parts; ++i) {
-    const std::int64_t first = n * i / parts, count = n * (i + 1) / parts - first;
-    signals.push_back(sum(first, count, square));
-    errors.push_back(sum(first, count, error));
+  if (parts > 1) {
+    row.half_db = sqnr_half_interval(n, parts, [&](std::int64_t first, std::int64_t count) {
+      return SqnrSums{sum(first, count, square), sum(first, count, error)};
+    });
   }
-  if (parts > 1) row.half_db = sqnr_half_interval(signals, errors);
   return row;
 }
 

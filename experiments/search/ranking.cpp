@@ -394,14 +394,11 @@ std::string half_interval(const SearchOption& option, const SearchOperand& opera
   const auto n = static_cast<std::int64_t>(operand.sample.size());
   const std::vector<double> scales = expanded(
       sample_scales(policy, operand, policies::Recipe().calibration(), {}), operand.width(), n);
-  std::vector<double> signals, errors;
-  for (std::int64_t part = 0; part < kParts; ++part) {
-    const std::int64_t first = n * part / kParts, count = n * (part + 1) / kParts - first;
-    const SampleMse mse(operand.sample.data() + first, scales.data() + first, count);
-    signals.push_back(mse.signal());
-    errors.push_back(mse.at(law, 1));
-  }
-  return fmt::format("+-{:.2f}", sqnr_half_interval(signals, errors));
+  return fmt::format(
+      "+-{:.2f}", sqnr_half_interval(n, kParts, [&](std::int64_t first, std::int64_t count) {
+        const SampleMse mse(operand.sample.data() + first, scales.data() + first, count);
+        return SqnrSums{mse.signal(), mse.at(law, 1)};
+      }));
 }
 
 }  // namespace

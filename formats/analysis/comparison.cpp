@@ -89,19 +89,24 @@ Comparison compare_sample(const Figure& predicted, const Figure& measured, std::
   return out;
 }
 
-double sqnr_half_interval(const std::vector<double>& signals, const std::vector<double>& errors) {
-  const auto parts = static_cast<double>(signals.size());
-  if (!(parts >= 2)) return NAN;
+double sqnr_half_interval(std::int64_t n, std::int64_t parts, const SqnrPart& sums_of) {
+  if (parts < 2) return NAN;
+  std::vector<SqnrSums> all;
   double signal = 0, error = 0;
-  for (const double s : signals) signal += s;
-  for (const double e : errors) error += e;
+  for (std::int64_t part = 0; part < parts; ++part) {
+    const std::int64_t first = n * part / parts;
+    all.push_back(sums_of(first, n * (part + 1) / parts - first));
+    signal += all.back().signal;
+    error += all.back().error;
+  }
   if (!(error > 0)) return 0;
   double spread = 0;  // of error - ratio * signal
-  for (std::size_t i = 0; i < signals.size(); ++i) {
-    const double rest = errors[i] - error / signal * signals[i];
+  for (const SqnrSums& part : all) {
+    const double rest = part.error - error / signal * part.signal;
     spread += rest * rest;
   }
-  return kInterval * 10 / std::numbers::ln10 * std::sqrt(spread * parts / (parts - 1)) / error;
+  const auto count = static_cast<double>(parts);
+  return kInterval * 10 / std::numbers::ln10 * std::sqrt(spread * count / (count - 1)) / error;
 }
 
 bool heavy_tails(const Density& law, std::int64_t n) {

@@ -2,7 +2,7 @@
 // samples.
 #pragma once
 #include <cstdint>
-#include <vector>
+#include <functional>
 
 #include "formats/analysis/distribution.hpp"
 #include "formats/analysis/error_figures.hpp"
@@ -31,11 +31,15 @@ Comparison compare_mass(const Figure& predicted, const Figure& measured, std::in
 Comparison compare_sample(const Figure& predicted, const Figure& measured, std::int64_t n,
                           double size = 0);
 
-/// Half of the 95 % interval in dB of an SQNR that was measured on random numbers, from the sums of
-/// x^2 and of squared errors over parts that are independent draws of like size: 1.96 standard
-/// errors of 10 log10 of the ratio, propagated linearly. 0 where nothing has an error; NaN of fewer
-/// than two parts.
-double sqnr_half_interval(const std::vector<double>& signals, const std::vector<double>& errors);
+/// The sums of x^2 and of squared errors over `count` numbers from number `first` on.
+struct SqnrSums {
+  double signal = 0, error = 0;
+};
+using SqnrPart = std::function<SqnrSums(std::int64_t first, std::int64_t count)>;
+/// Half of the 95 % interval in dB of an SQNR that was measured on n random numbers, which are cut
+/// into parts, independent draws of like size: 1.96 standard errors of 10 log10 of the ratio,
+/// propagated linearly. 0 where nothing has an error; NaN of fewer than two parts.
+double sqnr_half_interval(std::int64_t n, std::int64_t parts, const SqnrPart&);
 /// Whether n draws of a law show too little of its tails: 4 standard errors of the mean of x^2
 /// exceed it. An SQNR of such draws, and its interval, are those of the draws alone.
 bool heavy_tails(const Density&, std::int64_t n);

@@ -54,11 +54,26 @@ TEST_CASE("masses: exact binomial tails and Clopper-Pearson intervals", "[fast]"
 
 TEST_CASE("an SQNR of draws: its interval, and laws of heavy tails", "[fast]") {
   // Equal signals: the relative standard error is that of the mean error, sqrt(20 / 3 / 4) / 12.
-  CHECK(sqnr_half_interval({5, 5, 5, 5}, {9, 11, 13, 15}) ==
+  const auto half = [](const std::vector<SqnrSums>& parts) {
+    // Two numbers in each part.
+    const std::int64_t n = std::ssize(parts);
+    return sqnr_half_interval(2 * n, n, [&](std::int64_t first, std::int64_t count) {
+      CHECK(count == 2);
+      return parts[static_cast<std::size_t>(first / 2)];
+    });
+  };
+  CHECK(half({{5, 9}, {5, 11}, {5, 13}, {5, 15}}) ==
         Approx(1.959964 * 10 / std::log(10) * std::sqrt(20.0 / 3 / 4) / 12).epsilon(1e-6));
-  CHECK(sqnr_half_interval({1, 2, 3}, {0.5, 1, 1.5}) == Approx(0).margin(1e-12));
-  CHECK(sqnr_half_interval({1, 2}, {0, 0}) == 0);
-  CHECK(std::isnan(sqnr_half_interval({1}, {1})));
+  CHECK(half({{1, 0.5}, {2, 1}, {3, 1.5}}) == Approx(0).margin(1e-12));
+  CHECK(half({{1, 0}, {2, 0}}) == 0);
+  CHECK(std::isnan(half({{1, 1}})));
+  // Parts of like size: 7 numbers in 3.
+  std::vector<std::int64_t> cuts;
+  sqnr_half_interval(7, 3, [&](std::int64_t first, std::int64_t count) {
+    cuts.insert(cuts.end(), {first, count});
+    return SqnrSums{1, 1};
+  });
+  CHECK(cuts == std::vector<std::int64_t>{0, 2, 2, 2, 4, 3});
   // var(x^2) / E[x^2]^2 is exp(4 S^2) - 1 of a lognormal and 2 of a normal law.
   const auto heavy = [](const char* law, std::int64_t n) {
     return heavy_tails(Distribution::parse(law, false).density(), n);
