@@ -214,23 +214,26 @@ TEST_CASE("training recipes: networks take steps under every shipped recipe", "[
     const auto optimizer = net::make_optimizer(options, parameters);
     const net::Tensor before = parameters.front()->value;
     double first = 0;
-    for (std::int64_t i = 0; i < 3; ++i) {
+    // Of texts one sample and two steps: 64 positions each, which are slow.
+    const std::int64_t last = text ? 1 : 2;
+    for (std::int64_t i = 0; i <= last; ++i) {
       net::StepInput input;
-      input.samples = {0, 1};
+      input.samples = {0};
+      if (!text) input.samples.push_back(1);
       input.index = i;
       input.learning_rate = 0.002;
       const std::vector<float> numbers = normal(2 * 4 * 4 * 3);
-      input.x = text ? net::Tensor({2, 64}) : net::Tensor({2, 4, 4, 3});
+      input.x = text ? net::Tensor({1, 64}) : net::Tensor({2, 4, 4, 3});
       for (std::int64_t k = 0; k < input.x.size(); ++k)
         input.x.data[k] = text ? static_cast<float>(k % 7) : numbers[k];
-      input.targets.classes.assign(text ? 128 : 2, 3);
+      input.targets.classes.assign(text ? 64 : 2, 3);
       const net::StepResult result =
           net::training_step(graph, input, options, *optimizer, numerics);
       const double loss = std::accumulate(result.seen.loss.begin(), result.seen.loss.end(), 0.0);
       CHECK(std::isfinite(loss));
       CHECK(result.gradient_norm > 0);
       if (i == 0) first = loss;
-      if (i == 2) CHECK(loss < first);
+      if (i == last) CHECK(loss < first);
     }
     CHECK(before.data != parameters.front()->value.data);
   }
