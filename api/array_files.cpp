@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
+#include <string_view>
 #include <utility>
 
 #include "formats/blocks/block_format.hpp"
@@ -189,6 +191,14 @@ std::string text_of_numbers(const Codes& codes) {
     text += hex_text(decode(*codes.format, load_code(*codes.format, codes.array.data.data(), i))) +=
         '\n';
   return text;
+}
+
+void require_array_name(const std::string& option, const std::string& path) {
+  constexpr std::array<std::string_view, 12> kOthers = {".csv",   ".gguf", ".html", ".json",
+                                                        ".jsonl", ".md",   ".npz",  ".onnx",
+                                                        ".pt",    ".pth",  ".tsv",  ".txt"};
+  if (std::ranges::any_of(kOthers, [&](std::string_view end) { return path.ends_with(end); }))
+    throw usage_error(fmt::format("{}: {}: expected a .npy or .safetensors file", option, path));
 }
 
 void require_file(const std::string& option, const std::string& path) {

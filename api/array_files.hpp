@@ -34,6 +34,10 @@ Codes read_text_codes(const std::string& path, const Format&);
 /// Decoded values, one hexadecimal float a line, in C order.
 std::string text_of_numbers(const Codes&);
 
+/// Throws Error where the name of a file that an array is written to is one of another kind: .txt,
+/// .csv, .npz and others.
+void require_array_name(const std::string& option, const std::string& path);
+
 /// Throws Error where `path` is "-": only text goes through the standard streams.
 void require_file(const std::string& option, const std::string& path);
 

@@ -27,6 +27,7 @@ namespace {
 void check_request(const EncodeRequest& o, const Format& format) {
   if (!o.text) require_file("--in", o.in);
   for (const auto& [option, path] : {std::pair("--out", &o.out), {"--flags", &o.flags}}) {
+    require_array_name(option, *path);
     require_file(option, *path);
     if (!path->empty()) require_replaceable(*path);
   }
@@ -101,9 +102,13 @@ BlockLayout layout_of(const std::string& path, const BlockFormat& f, const Array
 
 /// Everything that can be refused before anything is read.
 void check_request(const QuantizeRequest& o, const BlockFormat& f) {
-  for (const std::string& path :
-       {o.out, o.parts.codes, o.parts.scales, o.parts.tensor_scale, o.parts.zero_points}) {
-    if (!path.empty()) require_replaceable(path);
+  for (const auto& [option, path] : {std::pair("--out", &o.out),
+                                     {"--codes", &o.parts.codes},
+                                     {"--scales", &o.parts.scales},
+                                     {"--tensor-scale", &o.parts.tensor_scale},
+                                     {"--zero-points", &o.parts.zero_points}}) {
+    require_array_name(option, *path);
+    if (!path->empty()) require_replaceable(*path);
   }
   require_distinct_paths({{"--out", o.out},
                           {"--codes", o.parts.codes},
@@ -359,6 +364,7 @@ EncodedFile encode_file(const EncodeRequest& o, const OnProgress& on_progress) {
 DecodedFile read_to_decode(const DecodeRequest& o) {
   if (!o.hex_codes) require_file("--in", o.in);
   if (!o.text) require_file("--out", o.out);
+  if (!o.text) require_array_name("--out", o.out);
   if (!o.to_stdout()) require_replaceable(o.out);
   require_distinct_paths({{"--out", o.out, !o.text}}, {{"--in", o.in, !o.hex_codes, true}});
   if (o.hex_codes && (o.packed || !o.order.empty() || !o.tensor.empty()))
@@ -456,6 +462,7 @@ QuantizedFile quantize_file(const QuantizeRequest& o) {
 }
 
 DequantizedFile dequantize_file(const DequantizeRequest& o) {
+  require_array_name("--out", o.out);
   require_replaceable(o.out);
   require_distinct_paths({{"--out", o.out}}, {{"--codes", o.parts.codes},
                                               {"--scales", o.parts.scales},
@@ -521,6 +528,7 @@ UnpackedFile unpack_file(const UnpackRequest& o) {
   constexpr std::int64_t kQuickPart = 16 << 20, kPartsOfMemory = 8;
   require_file("--in", o.in);
   require_file("--out", o.out);
+  require_array_name("--out", o.out);
   require_replaceable(o.out);
   require_distinct_paths({{"--out", o.out}}, {{"--in", o.in, false}});
   const PackedLayout* const layout = layout_named(o.layout);

@@ -369,7 +369,10 @@ Sqnr sqnr_of(const Array& before, const Array& after) {
   const double noise = sum([](double a, double b) { return (b - a) * (b - a); });
   Sqnr sqnr;
   sqnr.n = n;
-  for (std::int64_t i = 0; i < n; ++i) sqnr.finite += std::isfinite(x[i]) && std::isfinite(y[i]);
+  for (std::int64_t i = 0; i < n; ++i) {
+    sqnr.finite += std::isfinite(x[i]) && std::isfinite(y[i]);
+    sqnr.became_infinite += std::isfinite(x[i]) && std::isinf(y[i]);
+  }
   if (noise > 0) {
     sqnr.kind = Sqnr::Kind::measured;
     sqnr.db = 10 * portable::log10(signal / noise);

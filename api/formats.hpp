@@ -127,6 +127,7 @@ struct Sqnr {
   Kind kind = Kind::undefined;
   double db = 0;
   std::int64_t finite = 0, n = 0;
+  std::int64_t became_infinite = 0;  ///< finite before, not after
 };
 
 struct QuantizedArray {

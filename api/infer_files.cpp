@@ -260,8 +260,7 @@ void require_paths(const InferRequest& asked) {
                 {"--recipe", recipe_where(asked.recipe), false}};
   for (const std::string& text : asked.out) {
     const std::string path = net::name_and_file(text).second;
-    if (path.ends_with(".npz"))
-      throw usage_error(fmt::format("--out: {}: expected a .npy or .safetensors file", path));
+    require_array_name("--out", path);
     const auto same = [&](const NamedPath& other) { return other.path == path; };
     if (is_safetensors(path) && std::ranges::any_of(outputs, same)) continue;
     outputs.push_back({"--out", path, false});

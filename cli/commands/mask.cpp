@@ -258,8 +258,13 @@ int run_mask(const MaskCommand& o) {
     throw usage_error(o.compressed.empty()
                           ? "--meta: expected together with --compressed, or --expand"
                           : "--compressed: expected --meta for the places of what is kept");
-  for (const std::string& path : {o.out, o.keep, o.compressed, o.meta})
-    if (!path.empty()) require_replaceable(path);
+  for (const auto& [option, path] : {std::pair("--out", &o.out),
+                                     {"--keep", &o.keep},
+                                     {"--compressed", &o.compressed},
+                                     {"--meta", &o.meta}}) {
+    api::require_array_name(option, *path);
+    if (!path->empty()) require_replaceable(*path);
+  }
   require_distinct_paths({{"--out", o.out},
                           {"--keep", o.keep, false},
                           {"--compressed", o.compressed},

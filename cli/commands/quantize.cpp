@@ -25,6 +25,12 @@ const char* sqnr_kind(const Sqnr& s) {
                                           : "undefined";
 }
 
+/// An element times its scale may be beyond float32, where nothing overflowed in its format.
+std::string infinite_text(const Sqnr& s) {
+  if (s.became_infinite == 0) return "";
+  return fmt::format("; {} became infinite", counted(s.became_infinite, "finite number"));
+}
+
 std::string sqnr_text(const Sqnr& s) {
   if (s.finite == 0) return "undefined (no finite element)";
   const std::string over =
@@ -56,7 +62,8 @@ void print_json(const std::string& out, const api::QuantizedFile& file, const Sq
                     {"flags", flags_json(q.counts.elements)},
                     {"sqnr_db", sqnr.kind == Sqnr::Kind::measured ? Json(sqnr.db) : Json()},
                     {"sqnr", sqnr_kind(sqnr)},
-                    {"sqnr_elements", sqnr.finite}}));
+                    {"sqnr_elements", sqnr.finite},
+                    {"became_infinite", sqnr.became_infinite}}));
   if (!f.power_of_two_scale())
     json["scale_rounding"] = to_string(Rounding{.mode = q.how.scale_rounding});
   if (f.tensor_scale) json["tensor_scale"] = q.counts.tensor_scale;
@@ -73,10 +80,10 @@ void print_quantized(const std::string& out, const api::QuantizedFile& file, con
   if (q.counts.zero_blocks > 0) blocks += fmt::format(", {} zero blocks", q.counts.zero_blocks);
   if (q.counts.nan_blocks > 0) blocks += fmt::format(", {} NaN blocks", q.counts.nan_blocks);
   if (f.tensor_scale) blocks += fmt::format(", tensor scale {:a}", q.counts.tensor_scale);
-  fmt::print("{}: {} {} {} scale rule {}, {} {} elements, {}, {:.4g} bits: {}; SQNR {}\n",
+  fmt::print("{}: {} {} {} scale rule {}, {} {} elements, {}, {:.4g} bits: {}; SQNR {}{}\n",
              harmless(out), f.name, *about.rounding, *about.overflow, rule,
              shape_text(file.numbers.shape), q.layout.elements(), blocks, stored_bits(f, q.layout),
-             flags_text(q.counts.elements), sqnr_text(sqnr));
+             flags_text(q.counts.elements), sqnr_text(sqnr), infinite_text(sqnr));
 }
 
 int run_quantize(const QuantizeOptions& options) {

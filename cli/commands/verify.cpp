@@ -460,7 +460,7 @@ void add_verify(Program& program) {
   command.option("--rounding R", o.told.rounding, "Rounding of --op (default: the file's, or rne)");
   command.option("--overflow O", o.told.overflow, "Overflow of --op (default: the file's)");
   command.option("--k K", o.told.k, "Products of a record, where the file has no first line")
-      .whole(0, 65536);
+      .whole(1, 65536);
   command.option("--fields LIST", o.told.fields,
                  "Fields of foreign lines: a:32xe4m3fn,b:32xe4m3fn,c:f32,d:f32");
   command

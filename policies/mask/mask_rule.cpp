@@ -117,6 +117,8 @@ std::vector<const MaskRule*> all_mask_rules() {
 
 const MaskRule& find_mask_rule(std::string_view name) {
   const std::vector<const MaskRule*> rules = all_mask_rules();
+  if (name.find('(') != name.npos)
+    throw Error(fmt::format("mask '{}': expected a closing parenthesis at its end", name));
   if (name.find(':') != name.npos)
     throw Error(
         fmt::format("unknown mask '{0}'; expected a rule with it, such as greedy({0})", name));

@@ -195,6 +195,7 @@ const std::vector<Refusal> kRefusals = {
      "expected one shipped checkpoint of resnet20, found 0"},
     {"infer --model m.onnx --in x.npy --out /dev/null", "/dev/null"},
     {kArrays + "--out z.npz", "z.npz: expected a .npy or .safetensors file"},
+    {kArrays + "--out z.txt", "z.txt: expected a .npy or .safetensors file"},
     {kArrays + "--out sum=z.npy --out product=z.npy", "found z.npy twice"},
     {"infer --model m.onnx --in x.npy --out m.onnx",
      "--out and --model: expected two files, found m.onnx twice"},

@@ -339,6 +339,28 @@ TEST_CASE("a SQNR that is none says so", "[fast]") {
   CHECK(Json::parse(summary({5.1f, 1}, "--json"))["sqnr"] == "measured");
 }
 
+TEST_CASE("an element times its scale beyond float32 is counted", "[fast]") {
+  const Folder s;
+  s.floats("v.npy", {2}, {3.4e38f, 1});
+  const std::string run = "quantize --block mxfp4 --in v.npy --out y.npy --scale-rule ";
+  // 4 x 2^126: a number of the format under a scale that it has, and infinite in float32.
+  CHECK_THAT(s.call(run + "ceil").out,
+             Contains("0 overflow") && Contains("; 1 finite number became infinite"));
+  CHECK(Json::parse(s.call(run + "ceil --json").out)["became_infinite"] == 1);
+  CHECK_THAT(s.call(run + "floor").out, !Contains("infinite"));
+  CHECK(Json::parse(s.call(run + "floor --json").out)["became_infinite"] == 0);
+}
+
+TEST_CASE("arrays are not written to names of other kinds of files", "[fast]") {
+  const Folder s;
+  s.floats("v.npy", {2}, {1, 2});
+  test::check_refusals(
+      s, {{"quantize --block mxfp4 --in v.npy --out y.txt", "--out: y.txt: expected a .npy"},
+          {"quantize --block mxfp4 --in v.npy --out y.npy --codes c.csv", "--codes: c.csv"},
+          {"encode --format e4m3fn --in v.npy --out c.json", "--out: c.json"},
+          {"mask --rule 'greedy(1:2)' --in v.npy --out y.npz", "--out: y.npz"}});
+}
+
 TEST_CASE("codes that cannot be decoded later are warned of", "[fast]") {
   const Folder s;
   const auto warning = [&](const std::string& options) {

@@ -250,6 +250,7 @@ TEST_CASE("verify: options that contradict the file or would be ignored are refu
   check_refusals(s, {{"verify --in u.txt --rounding rne", "--rounding: not allowed with"},
                      {std::string("verify --in u.txt --rounding rne --unit ") + kUnit,
                       "--rounding: not allowed with --unit"},
+                     {"verify --in u.txt --k 0", "--k: expected a whole number from 1 to 65536"},
                      {"verify --in v.npz", "v.npz: cannot open"}});
   s.file("mine.txt", "# numemu-vectors 1 unit=my.unit k=4\n");
   check_refused(s.call("verify --in mine.txt"), "if it is yours, give its description FILE.json");

@@ -36,6 +36,7 @@ TEST_CASE("mask rule: the canonical text gives the same policy back", "[fast]") 
 TEST_CASE("mask rule: what is wrong is named, with what was expected", "[fast]") {
   const std::pair<const char*, const char*> texts[] = {
       {"2:4", "unknown mask '2:4'; expected a rule with it, such as greedy(2:4)"},
+      {"greedy(2:4", "mask 'greedy(2:4': expected a closing parenthesis at its end"},
       {"gredy(2:4)", "unknown mask 'gredy'; did you mean 'greedy'"},
       {"greedy", "expected greedy(N:M), options among remainder="},
       {"greedy(5:4)", "1 <= N <= M <= 16"},

@@ -257,8 +257,9 @@ std::vector<OnnxValue> OnnxImporter::results_in_run(const OnnxNode& node) {
       live.emplace(node.inputs[i], std::exchange(value, std::move(constant)));
     }
     results = results_of(node);
-  } catch (const Error&) {
+  } catch (const Error& error) {
     back();
+    if (error.kind() == ErrorKind::memory) throw;
     throw refused;
   }
   back();
@@ -681,9 +682,11 @@ void OnnxImporter::add_inputs() {
       if (i != batch && dims[i] < 1) {
         const std::string_view symbol =
             i < info.dims.size() && !info.dims[i].symbol.empty() ? info.dims[i].symbol : "unknown";
+        const bool empty = given != options_.input_shapes.end() && i < given->second.size();
         throw Error(fmt::format(
-            "{}: input {}: axis {} ({}) has no extent in the file; the input array determines it",
-            model_.path, name, i, printable(symbol)));
+            "{}: input {}: axis {} ({}){}", model_.path, name, i, printable(symbol),
+            empty ? fmt::format(": expected at least 1 element, found {}", given->second[i])
+                  : " has no extent in the file; the input array determines it"));
       }
     }
     if (dims.empty() || dims.size() > kMostAxes)

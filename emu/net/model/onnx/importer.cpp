@@ -230,7 +230,13 @@ const Tensor& OnnxImporter::evaluated(int value) {
   }
   const FloatGuard guard;
   Numerics numerics;
-  std::int64_t bytes = 0;
+  constexpr std::int64_t kBytesOfFloat = sizeof(float);
+  std::int64_t bytes = last_evaluated_.size() * kBytesOfFloat;
+  const auto require = [&](std::int64_t more, const std::string& what) {
+    if (bytes + more > memory_left())
+      throw memory_error(fmt::format(
+          "what decides sizes in this run ({}) exceeds the memory left by --memory", what));
+  };
   for (const int v : needed) {
     if (v < inputs) {
       const GraphInput& input = graph_.inputs[static_cast<std::size_t>(v)];
@@ -238,6 +244,8 @@ const Tensor& OnnxImporter::evaluated(int value) {
       if (array == options_.arrays.end())
         throw Error(
             fmt::format("expected the array of input '{}', which decides sizes", input.name));
+      bytes += array->second->size() * kBytesOfFloat;
+      require(0, "input " + input.name);
       evaluated_[v] = *array->second;
       evaluated_[v].shape.insert(evaluated_[v].shape.begin(), 1);
       continue;
@@ -250,9 +258,8 @@ const Tensor& OnnxImporter::evaluated(int value) {
       shapes.push_back(reads.back()->shape);
     }
     const Shape shape = node.op->output_shape(shapes);
-    bytes += element_count(shape) * static_cast<std::int64_t>(sizeof(float));
-    if (bytes > memory_left())
-      throw memory_error("what decides sizes in this run exceeds the memory left by --memory");
+    bytes += element_count(shape) * kBytesOfFloat;
+    require(node.op->memory(shapes).forward * kBytesOfFloat, node.name);
     Tensor output(shape);
     node.op->forward({.layer = node.name, .numerics = numerics}, reads, output);
     evaluated_[v] = std::move(output);

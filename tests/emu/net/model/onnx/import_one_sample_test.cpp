@@ -3,6 +3,7 @@
 
 #include "emu/net/model/onnx/import.hpp"
 #include "tests/catch.hpp"
+#include "tests/emu/net/memory_budget.hpp"
 #include "tests/emu/net/model/onnx_models.hpp"
 
 namespace numemu::net::import_one_sample_test {
@@ -57,6 +58,21 @@ TEST_CASE("any axis of one sample may be summed over, cut and joined", "[fast]")
   const Tensor sum = run(writer, 11);
   CHECK(sum.shape == Shape{});
   CHECK(sum.data == Floats{45});
+}
+
+TEST_CASE("what decides sizes counts with its inputs", "[fast]") {
+  constexpr std::int64_t kLarge = 1 << 20;
+  ModelWriter writer;
+  writer.input("x", {kLarge}).floats("one", {1}, {1});
+  writer.node("ReduceMax", {"x"}, {"most"}, {test::attribute("keepdims", std::int64_t{1})});
+  writer.node("Cast", {"most"}, {"size"}, {test::attribute("to", std::int64_t{7})});
+  writer.node("Expand", {"one", "size"}, {"y"}).output("y");
+  const Run run{{{"x", tensor({kLarge}, Floats(kLarge, 3))}}};
+  CHECK(run(writer, 13).shape == Shape{3});
+  // The array takes 4 MiB, its view as much again.
+  const test::MemoryBudget budget(6 << 20);
+  CHECK_THROWS_WITH(run.import(writer, 13),
+                    Catch::Contains("what decides sizes") && Catch::Contains("--memory"));
 }
 
 TEST_CASE("weights, axes and shapes may be inputs of the run", "[fast]") {

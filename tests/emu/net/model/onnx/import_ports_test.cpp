@@ -70,5 +70,15 @@ TEST_CASE("steps before the batch are read where the file names it", "[fast]") {
   CHECK_THROWS_WITH(imported(model("symbol")), Catch::Contains("axis 1 (symbol) has no extent"));
 }
 
+TEST_CASE("an array without elements along an open axis is named", "[fast]") {
+  test::ModelWriter writer;
+  writer.input("x", {-1, -1}).node("Relu", {"x"}, {"y"}).output("y");
+  ImportOptions options;
+  options.input_shapes["x"] = {2, 0};
+  CHECK_THROWS_WITH(
+      writer.import(13, options),
+      Catch::Contains("input x: axis 1 (symbol): expected at least 1 element, found 0"));
+}
+
 }  // namespace
 }  // namespace numemu::net::import_ports_test
