@@ -158,7 +158,10 @@ void RoundingStep::run(Tuning& tuning, std::int64_t part, const TuneProgress& pr
   errors_.push_back(output_error(weight, nearest, hessians.matrices) / outputs);
   errors_.push_back(output_error(weight, rounded, hessians.matrices) / outputs);
   weight = std::move(rounded);
-  for (const TunedLayer& other : others) fix_weight_scales(tuning, other);
+  // The rule might choose other scales for the rounded weight.
+  const std::vector<ValueRange> ranges = tuning.ranges[layer.name].weight;
+  for (const TunedLayer& other : others) tuning.ranges[other.name].weight = ranges;
+  std::erase_if(tuning.ranges, [](const auto& entry) { return entry.second.empty(); });
   net::follow_tied(tuning.graph);
   progress(1);
 }
