@@ -44,10 +44,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kHead = "numemu float32 baseline 3";
+constexpr std::string_view kHead = "numemu float32 baseline 4";
 constexpr std::int64_t kMostHead = 1024;  // bytes beside those of the targets
 constexpr std::int64_t kTargetBytes =
-    55;  // at most: a digit, numbers of 32, 64 and 64 bits, spaces
+    76;  // at most: a digit, numbers of 32, 64, 64 and 64 bits, spaces
 constexpr std::size_t kDigestLine = 7 + 64 + 1;
 
 std::string digest_of(const net::Tensor& x) {
@@ -77,8 +77,8 @@ std::string key_of(const TrainedNet& trained, const net::Dataset& dataset,
 
 std::string head_of(const std::string& key) { return fmt::format("{}\nkey {}\n", kHead, key); }
 
-/// The figures of an evaluation in whole numbers; a digit and an answer for each target, and the
-/// table of losses.
+/// The figures of an evaluation in whole numbers; a digit and an answer for each target, and of
+/// float32_scores() a line each.
 std::string text_of(const net::Evaluation& e, const std::string& key) {
   std::string text = head_of(key);
   text += fmt::format("{} {} {} {} {} {} {}\n", e.samples, e.n, e.correct, e.outputs.of,
@@ -87,9 +87,11 @@ std::string text_of(const net::Evaluation& e, const std::string& key) {
   text += '\n';
   for (const std::int32_t answer : e.answers) text += fmt::format("{} ", answer);
   text += '\n';
-  for (const double sum : e.tables.at(0).sums)
-    text += fmt::format("{} ", std::bit_cast<std::uint64_t>(sum));
-  text += '\n';
+  for (const net::ScoreTable& table : e.tables) {
+    for (const double sum : table.sums)
+      text += fmt::format("{} ", std::bit_cast<std::uint64_t>(sum));
+    text += '\n';
+  }
   return text + fmt::format("sha256 {}\n", sha256_hex(text));
 }
 
@@ -114,11 +116,14 @@ std::optional<net::Evaluation> parse(const std::string& whole, const std::string
   for (const char digit : right) e.right.push_back(digit == '1');
   e.answers.resize(e.right.size());
   for (std::int32_t& answer : e.answers) in >> answer;
-  net::ScoreTable& losses = e.tables.emplace_back();
-  for (std::uint64_t sum = 0; in >> sum;) losses.sums.push_back(std::bit_cast<double>(sum));
-  losses.columns = std::ssize(losses.sums) / std::max<std::int64_t>(1, images);
-  if (losses.columns == 0 || losses.columns * images != std::ssize(losses.sums))
-    return std::nullopt;
+  in >> std::ws;
+  for (std::string line; std::getline(in, line);) {
+    net::ScoreTable& table = e.tables.emplace_back();
+    std::istringstream sums(line);
+    for (std::uint64_t sum = 0; sums >> sum;) table.sums.push_back(std::bit_cast<double>(sum));
+    table.columns = std::ssize(table.sums) / std::max<std::int64_t>(1, images);
+    if (table.columns == 0 || table.columns * images != std::ssize(table.sums)) return std::nullopt;
+  }
   return e;
 }
 
@@ -237,7 +242,7 @@ net::Evaluation float32_baseline(const Workbench& bench, const BenchOptions& opt
   work.begin("float32 baseline", static_cast<double>(bench.eval_images));
   const BaselineCache cache(options.cache, bench.trained, bench.dataset, bench.reference,
                             bench.eval_images);
-  // The cache has no tables of scores but the loss.
+  // The cache has no tables of scores but those of predictions.
   const bool targets = bench.dataset.target() != net::TargetKind::none;
   const bool kept_whole = bench.scores.empty() && targets;
   if (!options.fresh && kept_whole) {
@@ -249,7 +254,7 @@ net::Evaluation float32_baseline(const Workbench& bench, const BenchOptions& opt
   net::Numerics float32;
   Listening counted(float32, {}, [&](std::int64_t n) { work.add(n, bench.eval_images); });
   std::vector<net::OutputScore> scores = bench.scores;
-  if (targets) scores.push_back(loss_score(bench.dataset));
+  for (const net::OutputScore& score : float32_scores(bench.dataset)) scores.push_back(score);
   net::Evaluation baseline = net::evaluate(baseline_graph(bench.trained), bench.dataset,
                                            net::Split::test, bench.eval_images, counted, scores);
   if (kept_whole) cache.write(baseline);

@@ -49,6 +49,12 @@ class BehindProbes final : public net::Forwarding {
 constexpr double kOfNoise = 0.70710678118654752;
 /// Changes that are added to what was seen, so that no interval is empty.
 constexpr double kUnseen = 2;
+/// A margin counts as at most so many standard deviations of the noise: how often answers of larger
+/// ones change, and how much oftener under louder noise, no normal law tells.
+constexpr double kFarthest = 4;
+/// The share of unseen changes that may be at any margin, so that they count as samples do that are
+/// seldom drawn.
+constexpr double kElsewhere = 0.25;
 
 /// Which samples run: of every evaluated one how often, over how often if all were alike.
 class Choice {
@@ -63,7 +69,7 @@ class Choice {
   }
 
   /// Likelier those whose margin is small beside the noise. An answer changes with probability p =
-  /// Phi(-|margin| / noise): the mean of changes is nearest where samples are drawn by sqrt(p) and
+  /// Phi(-margin / noise): the mean of changes is nearest where samples are drawn by sqrt(p) and
   /// count inversely (Neyman 1934). A quarter is drawn evenly, so that none counts more than 4.
   Choice(std::span<const double> margins, double noise) {
     constexpr double kEven = 0.25, kRootHalf = 0.70710678118654752;
@@ -73,7 +79,7 @@ class Choice {
     std::vector<double> likely;
     for (const double margin : margins) {
       const auto changed = [&](double by) {
-        const double p = 0.5 * portable::erfc(kRootHalf * std::fabs(margin) / by);
+        const double p = 0.5 * portable::erfc(kRootHalf * std::min(margin, kFarthest * noise) / by);
         return std::isnan(p) ? 0.5 : p;
       };
       likely.push_back(changed(noise));
@@ -87,8 +93,9 @@ class Choice {
     for (const double p : likely) {
       density_.push_back(sum > 0 ? kEven + scale * std::sqrt(p) : 1);
       cumulative_.push_back(density_.back() + (cumulative_.empty() ? 0 : cumulative_.back()));
-      drawn += density_.back() * p;
-      counted += p / density_.back();
+      const double seen = (1 - kElsewhere) * p + kElsewhere * changes / all;
+      drawn += density_.back() * seen;
+      counted += seen / density_.back();
     }
     if (drawn > 0) unseen_ = std::sqrt(counted / drawn);
   }
@@ -123,8 +130,30 @@ class Choice {
   double louder_ = portable::pow(10, kModelError / 10);  // as the power of the noise
 };
 
-/// ln(p / (1 - p)) of the label's probability p, from the loss -ln p of a sample.
-double margin_of(double loss) { return -loss - portable::log(-portable::expm1(-loss)); }
+/// The largest logit less the next one: what noise has to bridge before the answer changes. NaN
+/// where a logit is NaN.
+void add_margin(const net::Outcome& o, double* sums) {
+  double first = -INFINITY, second = -INFINITY;
+  for (const float z : o.output.first(static_cast<std::size_t>(o.width))) {
+    if (std::isnan(z)) first = NAN;
+    second = std::max(second, std::min(first, double{z}));
+    first = std::max(first, double{z});
+  }
+  sums[0] = first - second;
+}
+
+/// No metric: it has a table alone.
+const net::Score kMargin{.name = "margin",
+                         .summary = "the largest logit less the next one",
+                         .fits =
+                             [](const net::Dataset& d) {
+                               return d.target() == net::TargetKind::classes &&
+                                      d.targets_per_sample() == 1;
+                             },
+                         .columns = [](const net::Dataset&) { return std::int64_t{1}; },
+                         .add = add_margin,
+                         .figure = nullptr,
+                         .shown = {}};
 
 /// Samples that ran, and how much each counts.
 struct Ran {
@@ -164,14 +193,17 @@ Change change_of(const std::vector<double>& changes, const Ran& ran, double unse
   return out;
 }
 
+/// Standard deviation over draws.
+double floor_of(const Change& change, double prior) {
+  return draws_deviation(change.draws, change.variance / net::kEvaluationBatch, prior);
+}
+
 /// Of the measured figure about the predicted one: samples that ran, the noise that the measured
-/// side has of its own on all, one draw of the weights' errors against the mean of some, and noise
-/// that is larger or smaller than predicted.
+/// side has of its own on all, one draw of the weights' errors against the mean of some (`floor`),
+/// and noise that is larger or smaller than predicted.
 /// Samples that are chosen evenly are among those that are measured.
-double error_of(const Change& change, const Choice& choice, std::int64_t all, double prior) {
+double error_of(const Change& change, const Choice& choice, std::int64_t all, double floor) {
   const double own = choice.even() ? 2 * kOfNoise - 1 : kOfNoise;
-  const double floor =
-      draws_deviation(change.draws, change.variance / net::kEvaluationBatch, prior);
   const double draws = std::max(1.0, static_cast<double>(change.draws.size()));
   const double model = change.mean * (choice.louder() - 1);
   return std::sqrt(change.variance / change.samples +
@@ -262,8 +294,12 @@ double draws_deviation(const std::vector<double>& means, double within, double p
   return sum > 0 ? std::sqrt(moment / sum) : std::sqrt(likeliest);
 }
 
-net::OutputScore loss_score(const net::Dataset& data) {
-  return &net::find_score(data.target() == net::TargetKind::classes ? "log_loss" : "mse");
+std::vector<net::OutputScore> float32_scores(const net::Dataset& data) {
+  if (data.target() == net::TargetKind::none) return {};
+  std::vector<net::OutputScore> scores = {
+      &net::find_score(data.target() == net::TargetKind::classes ? "log_loss" : "mse")};
+  if (kMargin.fits(data)) scores.push_back(&kMargin);
+  return scores;
 }
 
 std::optional<AccuracyReference> accuracy_reference(const net::Graph& graph,
@@ -273,15 +309,16 @@ std::optional<AccuracyReference> accuracy_reference(const net::Graph& graph,
   if (data.target() == net::TargetKind::none || baseline.samples == 0) return std::nullopt;
   net::Targets targets;
   const double macs = net::multiply_adds(graph, data.inputs_of(data.test_batch(0, 1, targets)));
-  AccuracyReference out{data, {}, baseline, predicted_samples(macs, baseline.samples)};
+  AccuracyReference out{data, {}, baseline, predicted_samples(macs, baseline.samples), {}};
   out.float32.tables.clear();
   for (std::size_t s = 0; s < scores.size(); ++s) {
     if (scores[s]->reference) continue;
     out.scores.push_back(scores[s]);
     out.float32.tables.push_back(baseline.tables.at(s));
   }
-  out.scores.push_back(loss_score(data));
+  out.scores.push_back(float32_scores(data)[0]);
   out.float32.tables.push_back(baseline.tables.at(scores.size()));
+  if (kMargin.fits(data)) out.margins = baseline.tables.at(scores.size() + 1).sums;
   return out;
 }
 
@@ -294,14 +331,10 @@ namespace {
 Choice choice_of(const AccuracyReference& reference, double logit_noise) {
   const net::Evaluation& float32 = reference.float32;
   const bool apart = reference.scores.size() == 1 && reference.most > kFirstPredicted &&
-                     reference.data.target() == net::TargetKind::classes &&
-                     reference.data.targets_per_sample() == 1;
+                     !reference.margins.empty();
   if (!apart || !(logit_noise > 0) || !std::isfinite(logit_noise))
     return {float32.samples, reference.most, reference.data.kind() == net::DataKind::text};
-  std::vector<double> margins;
-  for (std::int64_t i = 0; i < float32.samples; ++i)
-    margins.push_back(margin_of(loss_of(float32.tables.back(), i)));
-  return {margins, std::sqrt(2.0) * logit_noise};  // of a difference of two
+  return {reference.margins, std::sqrt(2.0) * logit_noise};  // of a difference of two
 }
 
 }  // namespace
@@ -353,14 +386,19 @@ AccuracyPrediction predict_accuracy(InjectedNetwork& noise, const AccuracyRefere
     run(std::min(reference.most, 2 * std::ssize(ran.samples)));
   const Change loss = change_of(losses, ran, 0, 1);
   out.loss = {baseline.loss + loss.mean,
-              error_of(loss, choice, all, kChangeFloor * std::fabs(loss.mean))};
+              error_of(loss, choice, all, floor_of(loss, kChangeFloor * std::fabs(loss.mean)))};
   if (!classes) return out;
   const Change accuracy = change(right), answers = change(changed);
-  const double floor = kWeightFloor * moved / (static_cast<double>(ran.samples.size()) * targets);
+  // Changed answers are more than those that turn right or wrong, and all count alike: they show
+  // how far draws differ where top-1 hides it behind its samples.
+  const double of_changed = floor_of(answers, kWeightFloor * answers.mean);
+  const double share =
+      answers.mean > 0 ? std::max(kWeightFloor, of_changed / answers.mean) : kWeightFloor;
+  const double turned = moved / (static_cast<double>(ran.samples.size()) * targets);
   out.top1 = Expected{
       static_cast<double>(baseline.correct) / static_cast<double>(baseline.n) + accuracy.mean,
-      error_of(accuracy, choice, all, floor)};
-  out.changed = Expected{answers.mean, error_of(answers, choice, all, kWeightFloor * answers.mean)};
+      error_of(accuracy, choice, all, floor_of(accuracy, share * turned))};
+  out.changed = Expected{answers.mean, error_of(answers, choice, all, of_changed)};
   return out;
 }
 

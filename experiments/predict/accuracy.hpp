@@ -23,9 +23,9 @@ std::int64_t predicted_samples(double macs_of_a_sample, std::int64_t evaluated);
 inline constexpr std::int64_t kFirstPredicted = 256;
 inline constexpr double kFineError = 0.005;
 
-/// The score whose table of the float32 network predictions read: the loss of every sample. Only of
-/// sets with targets.
-net::OutputScore loss_score(const net::Dataset&);
+/// The scores whose tables of the float32 network predictions read: the loss of every sample; of
+/// one class per sample its margin, too, the largest logit less the next one. None without targets.
+std::vector<net::OutputScore> float32_scores(const net::Dataset&);
 
 /// The float32 network on all evaluated samples, which all points of a sweep share.
 struct AccuracyReference {
@@ -33,8 +33,9 @@ struct AccuracyReference {
   std::vector<net::OutputScore> scores;  ///< that of the loss is the last
   net::Evaluation float32;               ///< with tables of these scores
   std::int64_t most = 0;                 ///< samples that a point runs at most
+  std::vector<double> margins;           ///< of one class per sample: of each, that of its answer
 };
-/// `baseline` has tables of the scores and of loss_score(); those with a `reference` have no
+/// `baseline` has tables of the scores and of float32_scores(); those with a `reference` have no
 /// prediction. Empty where targets are neither classes nor numbers, or no sample is evaluated.
 std::optional<AccuracyReference> accuracy_reference(const net::Graph&, const net::Dataset&,
                                                     const std::vector<net::OutputScore>&,
@@ -54,7 +55,8 @@ struct AccuracyPrediction {
 
 /// The weights' errors are one draw, which all samples share. Before any draw is seen, the standard
 /// deviation of top-1 over draws is expected about this share of the answers that change from right
-/// to wrong or back. Measured (docs/predictions.md).
+/// to wrong or back; about that of changed answers, as draws show it, where that is more. Measured
+/// (docs/predictions.md).
 inline constexpr double kWeightFloor = 0.06;
 /// The same of other figures, as a share of their change against float32.
 inline constexpr double kChangeFloor = 0.15;

@@ -14,7 +14,8 @@ namespace numemu::experiments {
 /// 10: accuracy on samples drawn by their margins; intervals by the spread of draws, whose samples
 /// share phases.
 /// 11: sums that are one number in many places have one error of the unit.
-inline constexpr int kPredictionVersion = 11;
+/// 12: samples are drawn by the margins of their answers, not of their labels.
+inline constexpr int kPredictionVersion = 12;
 
 /// Whether figures of that version leave out what units add.
 inline constexpr bool ignores_units(int version) { return version < 7; }

@@ -136,6 +136,84 @@ TEST_CASE("expected accuracy of chosen samples is that of all, from fewer", "[fa
   }
 }
 
+namespace {
+
+/// The bench's network with logits of that factor, a power of two.
+Workbench bench_of(float factor) {
+  TrainedNet trained = testing::small_net();
+  for (net::Parameter* parameter : trained.graph.parameters())
+    if (parameter->name.starts_with("fc3"))
+      for (float& value : parameter->value.data) value *= factor;
+  return {testing::small_dataset(), std::move(trained), 400};
+}
+
+Row row_of(const Workbench& bench, const std::string& weight, const std::string& activation) {
+  Point point;
+  point.recipe = policies::Recipe::parse_text(
+      R"({"numemu_recipe": 1, "roles": {"weight": {"format": ")" + weight +
+          R"("}, "activation": {"format": ")" + activation + R"("}}})",
+      "recipe");
+  point.row.net = "mlp";
+  return run_point(point, bench);
+}
+
+}  // namespace
+
+TEST_CASE("expected accuracy of small logits: margins are those of answers, not of labels",
+          "[fast]") {
+  // The probability of a label is 0.1 in every sample, far from a half beside noise of a
+  // thousandth; the next class is as near as ever. A factor of all logits changes no answer.
+  const Workbench small = bench_of(0x1p-12f);
+  for (const char* format : {"int6", "mxfp8_e4m3"}) {
+    const Row same = row_of(bench(), format, format), row = row_of(small, format, format);
+    REQUIRE(row.predicted.accuracy);
+    const RowAccuracy &a = *same.predicted.accuracy, &b = *row.predicted.accuracy;
+    INFO(format << " " << *b.changed->value << " " << *b.changed->ci95->high);
+    CHECK(*row.metrics.changed == *same.metrics.changed);
+    CHECK(*b.samples == *a.samples);
+    CHECK(*b.changed->value == *a.changed->value);
+    CHECK(*b.changed->ci95->high == Approx(*a.changed->ci95->high).epsilon(1e-4));
+    CHECK(*b.top1->value == Approx(*a.top1->value).epsilon(1e-6));
+    CHECK(*b.top1->ci95->low == Approx(*a.top1->ci95->low).epsilon(1e-4));
+  }
+}
+
+TEST_CASE("expected accuracy of a network that knows little: the intervals hold and say something",
+          "[fast]") {
+  // 24 figures at 95 %: fewer than 20 in one of 170 sets, were they independent.
+  constexpr int kFewest = 20;
+  int inside = 0, all = 0;
+  const Workbench small = bench_of(0x1p-5f);
+  for (const auto& [weight, activation] :
+       std::initializer_list<std::pair<const char*, const char*>>{
+           {"group(nf4,16,float16)", "int6"},
+           {"int8", "int8"},
+           {"int6", "int6"},
+           {"int5", "int8"},
+           {"int4", "int4"},
+           {"nvfp4", "nvfp4"},
+           {"mxfp4", "mxfp8_e4m3"},
+           {"mxfp6_e2m3", "mxfp6_e2m3"},
+           {"mxfp8_e4m3", "mxfp8_e4m3"},
+           {"group(int4,32,float16)", "float8_e4m3fn"},
+           {"float6_e3m2fn", "float6_e3m2fn"},
+           {"float4_e2m1fn", "int8"}}) {
+    const Row row = row_of(small, weight, activation);
+    REQUIRE(row.predicted.accuracy);
+    const RowAccuracy& expected = *row.predicted.accuracy;
+    for (const auto& [figure, value] : {std::pair{*expected.top1, *row.metrics.top1},
+                                        std::pair{*expected.changed, *row.metrics.changed}}) {
+      INFO(weight << " " << activation << ": expected " << *figure.value << " ["
+                  << *figure.ci95->low << ", " << *figure.ci95->high << "], measured " << value);
+      CHECK(*figure.ci95->high - *figure.ci95->low < 0.5);
+      inside += *figure.ci95->low <= value && value <= *figure.ci95->high;
+      ++all;
+    }
+  }
+  CHECK(all == 24);
+  CHECK(inside >= kFewest);
+}
+
 TEST_CASE("the deviation of draws: what is put in, and nothing of what is not there", "[fast]") {
   const RandomSource source{.seed = 3, .stream = Stream::probe, .tensor = 0, .draw = 0};
   constexpr std::int64_t kDraws = 64, kTrials = 50;

@@ -77,7 +77,7 @@ int main() {
             const std::optional<AccuracyReference> float32 =
                 accuracy_reference(trained.graph, dataset, {},
                                    net::evaluate(trained.graph, dataset, net::Split::test, 400,
-                                                 exact, {loss_score(dataset)}));
+                                                 exact, float32_scores(dataset)));
             const policies::BoundRecipe bound(recipe, trained.graph);
             InjectedNetwork noise(bound, reference, {});
             predict_accuracy(noise, *float32, 0.1);
