@@ -76,15 +76,6 @@ Session open(const OpenRequest& given, const Context& context) {
   return {names, std::move(dataset), std::move(trained), std::move(whole), std::move(bound)};
 }
 
-void use_recipe(Session& session, const std::string& name, const Context& context) {
-  OpenRequest names = session.names;
-  names.recipe = recipe_path(name, context.folders);
-  Recipe whole = open_recipe(names.recipe, context.folders);
-  session.recipe = bind_recipe(whole, session.trained, names.where());
-  session.whole = std::move(whole);
-  session.names = std::move(names);
-}
-
 Evaluated evaluate(const OpenRequest& given, const EvaluateRequest& asked, const Context& context) {
   const OpenRequest names = resolved(given, context);
   // Every mistake before the work, so that it is all that is told.

@@ -56,8 +56,6 @@ struct Session {
 /// Recipe, data set, network, and the recipe on the network, in this order. Throws Error naming
 /// what is missing or does not fit.
 Session open(const OpenRequest&, const Context&);
-/// The session under another recipe: a file or a shipped one, "" for float32.
-void use_recipe(Session&, const std::string& name, const Context&);
 
 struct EvaluateRequest {
   std::vector<std::string> metrics = {};  ///< net::score_names(); without any those of the data set

@@ -45,14 +45,9 @@ Option figures_option(std::string& target) {
 }
 
 Option gate_option(std::optional<experiments::Gate>& gate) {
-  std::vector<std::string> names;
-  for (const experiments::GatePreset& preset : experiments::gate_presets())
-    names.emplace_back(preset.name);
   return Option(
       "gate TARGET", [&gate](const std::string& text) { gate = experiments::parse_gate(text); },
-      fmt::format("Exit with 1 if the accuracy misses a target at 99 %: 0.99 (of float32's "
-                  "top-1), METRIC>=NUMBER, METRIC>=SHARE*float32 or {}",
-                  joined(names, ", ")));
+      gate_help());
 }
 
 // "shift=2,flip,crop=4"
@@ -184,6 +179,16 @@ std::vector<Option> loop_options(TrainRequest& r) {
 }
 
 }  // namespace
+
+std::string gate_help() {
+  std::vector<std::string> names;
+  for (const experiments::GatePreset& preset : experiments::gate_presets())
+    names.emplace_back(preset.name);
+  return fmt::format(
+      "Exit with 1 if the accuracy misses a target at 99 %: 0.99 (of float32's top-1), "
+      "METRIC>=NUMBER, METRIC>=SHARE*float32 or {}",
+      joined(names, ", "));
+}
 
 std::vector<Option> options_of(OpenRequest& r) {
   return {

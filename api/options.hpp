@@ -76,6 +76,9 @@ struct Option {
   }
 };
 
+/// What a gate is, for the help of the options that take one.
+std::string gate_help();
+
 /// In the order of the help. The request outlives them.
 std::vector<Option> options_of(OpenRequest&);
 std::vector<Option> options_of(EvaluateRequest&);

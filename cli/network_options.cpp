@@ -124,15 +124,9 @@ std::optional<experiments::Gate> GateOption::gate() const {
 }
 
 void add_gate(Command& command, GateOption& option) {
-  std::vector<std::string> names;
-  for (const experiments::GatePreset& preset : experiments::gate_presets())
-    names.emplace_back(preset.name);
   // An empty target, of a script whose variable is not set, must not count as no gate.
   command
-      .option("--gate TARGET", option.target,
-              fmt::format("Exit with 1 if the accuracy misses a target at 99 %: 0.99 (of "
-                          "float32's top-1), METRIC>=NUMBER, METRIC>=SHARE*float32 or {}",
-                          joined(names, ", ")))
+      .option("--gate TARGET", option.target, api::gate_help())
       .check([](const std::string& text) {
         return text.empty() ? std::string("expected a target, found an empty text") : "";
       });
