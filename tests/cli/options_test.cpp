@@ -42,7 +42,7 @@ TEST_CASE("the help shows names, values, defaults and limits of options", "[fast
   const std::string sweep = squeezed(s.run("sweep --help").out);
   CHECK_THAT(sweep, Contains(" Positionals: config CONFIG.json "));
   CHECK_THAT(sweep, Contains(" --resume Excludes: --fresh "));
-  CHECK_THAT(sweep, Contains(" --fresh Excludes: --resume --keep-old "));
+  CHECK_THAT(sweep, Contains(" --fresh Excludes: --keep-old --resume "));
   CHECK_THAT(squeezed(s.run("report -h").out), Contains(" -o,--out FILE "));
   CHECK_THAT(squeezed(s.run("infer -h").out), Contains(" --in [name=]x.npy ... REQUIRED "));
   const Result all = s.run("");
