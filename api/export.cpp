@@ -156,9 +156,12 @@ std::map<std::string, Tensor> outputs_of(const net::ImportedModel& model,
     for (const net::OnnxPort& port : model.outputs)
       if (port.value >= given && model.graph.value_name(port.value) == node.name) keep(port, value);
   };
-  net::forward(model.graph, inputs, numerics, {}, &observe);
+  const Tensor last = net::forward(model.graph, inputs, numerics, {}, &observe);
   for (const net::OnnxPort& port : model.outputs)
     if (port.value < given) keep(port, inputs[static_cast<std::size_t>(port.value)]);
+  // As others have it, rounded where `edges` round it.
+  for (const net::OnnxPort& port : model.outputs)
+    if (port.value + 1 == static_cast<int>(model.graph.value_count())) keep(port, last);
   return out;
 }
 

@@ -125,6 +125,16 @@ class StaticEdges final : public Policy, public SetsScales, public LeavesWeights
 
   void give_roles(RoleNumerics& roles) override { roles_ = &roles; }
 
+  RoundedResults rounded_results() const override {
+    RoundedResults out;
+    for (const auto& [layer, group] : rounded_)
+      out.emplace(layer, RoundedResult{quantizers_[group]->policy(), scales_.at(group)});
+    for (const auto& [layer, epilogue] : epilogues_)
+      out.insert_or_assign(layer, RoundedResult{quantizers_[epilogue.group]->policy(),
+                                                scales_.at(epilogue.group), true});
+    return out;
+  }
+
   void require_trainable(const std::string& where) const override {
     throw Error(where + ": edges: serves inference alone, expected null in training");
   }

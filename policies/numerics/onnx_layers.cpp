@@ -124,6 +124,16 @@ net::OnnxOperand weight_of(const net::GemmLayer& of, const LayerRecipe& recipe,
   return out;
 }
 
+net::OnnxOperand of_static_scale(const std::string& layer, const RolePolicy& role,
+                                 const TensorScale& scale, const std::string& name) {
+  if (role.rounding != Rounding{} || role.overflow != Overflow::saturate)
+    refuse(layer, name + " with another rounding than rne or overflow than saturate");
+  return {.format = role.format,
+          .scales = {scale.scale},
+          .zero_point = scale.zero_point,
+          .shifted = role.zero_point};
+}
+
 /// An operand that is an activation, as messages name it.
 net::OnnxOperand activation_of(const std::string& layer, const RolePolicy& role,
                                const StaticScales& scales, const std::string& name) {
@@ -147,12 +157,7 @@ net::OnnxOperand activation_of(const std::string& layer, const RolePolicy& role,
            "take --out FILE.safetensors, or one scale by an entry of layers");
   if (found == scales.end())
     refuse(layer, name + " without one calibrated scale (calibrate.rule, granularity)");
-  if (role.rounding != Rounding{} || role.overflow != Overflow::saturate)
-    refuse(layer, name + " with another rounding than rne or overflow than saturate");
-  return {.format = role.format,
-          .scales = {found->second.scale},
-          .zero_point = found->second.zero_point,
-          .shifted = role.zero_point};
+  return of_static_scale(layer, role, found->second, name);
 }
 
 }  // namespace
@@ -185,6 +190,13 @@ net::OnnxLayers onnx_layers(const RecipeNumerics& frozen, bool weights_suffice) 
       entry.second = activation_of(layer.name, *second, seconds, name);
     }
   }
+  if (weights_suffice) return out;
+  for (const auto& [layer, rounded] : frozen.rounded_results()) {
+    if (rounded.from_sums)
+      refuse(layer, "codes from int32 sums (edges.requantize)",
+             "the operators of ONNX have float32 between: take \"requantize\": \"none\"");
+    out[layer].result = of_static_scale(layer, rounded.role, rounded.scale, "a result");
+  }
   return out;
 }
 
@@ -207,8 +219,6 @@ void require_onnx_operators(const BoundRecipe& recipe) {
   for (const net::Node& node : recipe.graph().nodes) {
     if (node.op->kind() == "batch_norm" && recipe.chooses_for_inference("norm", node.name))
       refuse(node.name, "batch normalisation by shifts (norm)");
-    if (recipe.chooses_for_inference("edges", node.name))
-      refuse(node.name, "codes of tensors between operators (edges)");
     // These roles act on operators without a product, too.
     require_no_other_roles(node.name, recipe.layer(node.name));
     if (net::table_of(node) != nullptr && recipe.chooses_for_inference("table", node.name))

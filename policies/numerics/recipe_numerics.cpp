@@ -99,6 +99,15 @@ RecipeNumerics::RecipeNumerics(const BoundRecipe& recipe)
   }
 }
 
+RoundedResults RecipeNumerics::rounded_results() const {
+  RoundedResults all;
+  for (const auto& policy : stack_.policies()) {
+    if (const auto* const setter = dynamic_cast<const SetsScales*>(policy.get()))
+      all.merge(setter->rounded_results());
+  }
+  return all;
+}
+
 void RecipeNumerics::set_learning_rate(double rate) {
   for (const auto& policy : stack_.policies()) {
     if (auto* const learner = dynamic_cast<LearnsScales*>(policy.get()))

@@ -9,6 +9,7 @@
 #include "emu/net/numerics.hpp"
 #include "policies/calibrate/reference.hpp"
 #include "policies/numerics/role_numerics.hpp"
+#include "policies/numerics/sets_scales.hpp"
 #include "policies/policy.hpp"
 #include "policies/recipe/bound_recipe.hpp"
 #include "policies/recipe/fixed_ranges.hpp"
@@ -82,6 +83,8 @@ class RecipeNumerics : private NumericsStack, public net::Forwarding {
   /// See RoleNumerics.
   StaticScales static_scales() const { return roles_.static_scales(); }
   StaticScales second_scales() const { return roles_.second_scales(); }
+  /// Of a policy of the key `edges`.
+  RoundedResults rounded_results() const;
   void hear_units(std::function<void(const net::Product&)> heard) {
     roles_.hear_units(std::move(heard));
   }

@@ -2,10 +2,13 @@
 // calibration, and what training asks of policies that learn scales.
 #pragma once
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 
 #include "policies/recipe/fixed_ranges.hpp"
+#include "policies/recipe/role_policy.hpp"
+#include "policies/recipe/role_quantizer.hpp"
 #include "policies/recipe/role_table.hpp"
 
 namespace numemu::policies {
@@ -28,12 +31,22 @@ class LearnsScales {
 
 class RoleNumerics;
 
+/// How the result of a layer is rounded before others read it.
+struct RoundedResult {
+  RolePolicy role;
+  TensorScale scale;
+  bool from_sums = false;  ///< a product gives the codes by its epilogue
+};
+using RoundedResults = std::map<std::string, RoundedResult, std::less<>>;
+
 /// A base class beside Policy.
 class SetsScales {
  public:
   virtual ~SetsScales() = default;
   /// Called once, before freeze(); the roles outlive the policy.
   virtual void give_roles(RoleNumerics&) = 0;
+  /// By layer, after freeze().
+  virtual RoundedResults rounded_results() const = 0;
 };
 
 }  // namespace numemu::policies

@@ -6,6 +6,7 @@
 
 #include "api/networks.hpp"
 #include "api/studies.hpp"
+#include "emu/net/model/onnx/file.hpp"
 #include "emu/net/model/safetensors.hpp"
 #include "tests/api/workplace.hpp"
 #include "tests/catch.hpp"
@@ -337,11 +338,17 @@ TEST_CASE("training passes over outputs without targets, and keeps one weight of
                         .file());
   const api::Trained trained = train(twins);
   CHECK_THAT(w.said, Contains("note: c.weight, c.1.weight are one tensor, which is trained once."));
-  // One tensor in the checkpoint.
-  const net::Checkpoint stored = net::read_safetensors(trained.checkpoint);
+  // One tensor in the checkpoint, and in the file that is exported from it.
+  const net::Checkpoint stored = net::read_safetensors(trained.checkpoint, true);
   CHECK(std::ranges::count_if(stored.tensors, [](const net::NamedTensor& tensor) {
           return tensor.name.starts_with("c");
         }) == 1);
+  api::export_network({.net = trained.checkpoint,
+                       .data = data,
+                       .recipe = w.file("float32.json", R"({"numemu_recipe": 1})")},
+                      {.out = w / "out.onnx"}, w.context);
+  const net::OnnxModel exported = net::read_onnx(w / "out.onnx");
+  CHECK(exported.graph.initializers.size() == 1);
 }
 
 TEST_CASE("a row says that SQNR is that of the first of several outputs", "[fast]") {

@@ -8,6 +8,7 @@
 
 #include "emu/net/data/dataset.hpp"
 #include "emu/net/model/onnx/checkpoint.hpp"
+#include "emu/net/model/onnx/einsum_pairs.hpp"
 #include "emu/net/model/onnx/shared_tensors.hpp"
 #include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
@@ -145,7 +146,9 @@ std::optional<Graph> before_training(const Checkpoint& checkpoint, const std::st
 
 }  // namespace
 
-std::optional<OnnxModel> source_model(const std::string& name) {
+namespace {
+
+std::optional<OnnxModel> stored_model(const std::string& name) {
   if (names_onnx_file(name)) return read_onnx(name);
   if (const auto given = network_with_weights(name); given && names_onnx_file(given->first))
     return read_onnx(given->first);
@@ -154,6 +157,14 @@ std::optional<OnnxModel> source_model(const std::string& name) {
   const std::string* const onnx = graph_of(checkpoint, name);
   if (onnx == nullptr) return std::nullopt;
   return parse_onnx(name, bytes_of(*onnx), true);
+}
+
+}  // namespace
+
+std::optional<OnnxModel> source_model(const std::string& name) {
+  std::optional<OnnxModel> model = stored_model(name);
+  if (model) model = with_einsum_pairs(*std::move(model));
+  return model;
 }
 
 std::optional<ImportedFile> source_file(const std::string& name, const Dataset& data) {

@@ -164,7 +164,12 @@ class Exporter {
     }
     shapes_ = value_shapes(graph_, samples);
     for (const Node& node : graph_.nodes) {
-      values_.push_back(export_node(node));
+      Value value = export_node(node);
+      const auto layer = layers_.find(node.name);
+      if (layer != layers_.end() && layer->second.result)
+        value.name = operands_.activation(*layer->second.result, node.name, node.name + ".result",
+                                          value.name);
+      values_.push_back(std::move(value));
     }
     const Value last = plain(values_.back());
     writer_.output(last.name, {last.shape.begin() + 1, last.shape.end()});

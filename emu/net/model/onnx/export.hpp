@@ -49,6 +49,7 @@ struct OnnxOperand {
 struct OnnxLayer {
   std::optional<OnnxOperand> weight = {}, activation = {};
   std::optional<OnnxOperand> second = {};  ///< the right operand where that is an activation, too
+  std::optional<OnnxOperand> result = {};  ///< how all that read the node's result have it
 };
 using OnnxLayers = std::map<std::string, OnnxLayer, std::less<>>;
 

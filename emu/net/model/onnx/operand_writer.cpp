@@ -113,12 +113,18 @@ OperandWriter::Codes OperandWriter::computed(const OnnxOperand& how, const std::
 }
 
 std::string OperandWriter::dynamic(const OnnxOperand& how, const std::string& layer,
-                                   const std::string& name, const std::string& x, bool whole) {
+                                   const std::string& name, const std::string& x, bool whole,
+                                   std::size_t samples) {
   const Format& format = *how.format;
   const OnnxType type = stored_as(how, layer + ": activation");
   if (format.kind != Kind::integer && format.name != float8_format(type))
     throw Error(
         fmt::format("{}: activation: no operator of ONNX rounds to {}", layer, format.name));
+  if (samples == 1 && !whole && how.scale_of == OnnxScaleOf::sample) {
+    const Codes found = computed(how, name, x, {0, 2});
+    writer_->node("Mul", name, {found.codes, found.scale}, name);
+    return name;
+  }
   // [rows, columns]: what shares a scale is a row.
   const std::int64_t rows = how.scale_of == OnnxScaleOf::row ? -1 : whole ? 0 : 1;
   const std::string flat = name + "_flat", values = name + "_values", shape = name + "_shape";
@@ -131,8 +137,9 @@ std::string OperandWriter::dynamic(const OnnxOperand& how, const std::string& la
 }
 
 std::string OperandWriter::activation(const OnnxOperand& how, const std::string& layer,
-                                      const std::string& name, const std::string& x, bool whole) {
-  if (how.scale_of != OnnxScaleOf::file) return dynamic(how, layer, name, x, whole);
+                                      const std::string& name, const std::string& x, bool whole,
+                                      std::size_t samples) {
+  if (how.scale_of != OnnxScaleOf::file) return dynamic(how, layer, name, x, whole, samples);
   if (how.scales.empty()) return half(*how.format, name, x);
   const OnnxType type = stored_as(how, layer + ": activation");
   const std::string scale = name + "_scale", zero = name + "_zero_point", codes = name + "_codes";

@@ -40,11 +40,12 @@ class OperandWriter {
       : writer_(&writer), opset_(opset) {}
 
   /// Quantizes the value x and back, and returns the result, which is `name`. Scales of samples and
-  /// rows are computed: x / scale is rounded and multiplied by it again; `whole`: the first axis of
-  /// x is not that of samples, all of it is one. Throws Error naming
-  /// `layer` where no type of ONNX stores the format, or QuantizeLinear does not round to it.
+  /// rows are computed: x / scale is rounded and multiplied by it again; `whole`: no axis of x is
+  /// that of samples, all of it is one; else `samples` is it, 0 or, of three axes, 1. Throws Error
+  /// naming `layer` where no type of ONNX stores the format, or QuantizeLinear does not round to
+  /// it.
   std::string activation(const OnnxOperand&, const std::string& layer, const std::string& name,
-                         const std::string& x, bool whole = false);
+                         const std::string& x, bool whole = false, std::size_t samples = 0);
   /// A weight `name` of those extents, from codes in the order of the file. `axis`: of the scales
   /// where there are several. Throws Error naming `layer` where no type of ONNX stores the format.
   void weight(const OnnxOperand&, const std::string& layer, const std::string& name,
@@ -68,7 +69,7 @@ class OperandWriter {
  private:
   OnnxType stored_as(const OnnxOperand&, const std::string& name);
   std::string dynamic(const OnnxOperand&, const std::string& layer, const std::string& name,
-                      const std::string& x, bool whole);
+                      const std::string& x, bool whole, std::size_t samples);
   std::string half(const Format&, const std::string& name, const std::string& x);
   struct Codes {
     std::string codes, scale;

@@ -13,11 +13,13 @@
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/memory_plan.hpp"
 #include "emu/net/model/onnx/constant.hpp"
+#include "emu/net/model/onnx/einsum_pairs.hpp"
 #include "emu/net/model/onnx/operand_writer.hpp"
 #include "emu/net/model/onnx/operator_sets.hpp"
 #include "emu/net/model/onnx/weight_order.hpp"
 #include "emu/net/model/onnx/wire.hpp"
 #include "emu/net/ops/recurrent.hpp"
+#include "emu/net/tied.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::net {
@@ -73,6 +75,8 @@ class QuantizedFile {
   }
 
   std::string run() {
+    for (const std::vector<std::string>& names : tied_groups(graph_))
+      tied_.insert(names.begin(), names.end());
     std::map<std::string_view, const Node*> now;
     for (const Node& node : graph_.nodes) now[node.name] = &node;
     std::map<int, std::vector<std::size_t>> made;  // nodes of the graph by the file's node
@@ -88,6 +92,7 @@ class QuantizedFile {
     require_layers(made);
     for (std::size_t i = 0; i < file_.graph.nodes.size(); ++i) {
       for (const std::size_t node : made[static_cast<int>(i)]) write_layer(i, node);
+      write_result(i, made[static_cast<int>(i)]);
       write_recurrent(i, made[static_cast<int>(i)]);
       for (const std::size_t node : made[static_cast<int>(i)]) write_parameters(i, node);
       pieces_.push_back(std::exchange(writer_, OnnxWriter()));
@@ -111,6 +116,7 @@ class QuantizedFile {
     std::set<std::size_t> written = {};               ///< inputs that hold a parameter of this file
     bool removed = false;
     OnnxWriter after = {};                  ///< what follows the node
+    OnnxWriter rounded = {};                ///< and what then rounds its result
     std::optional<OnnxProduct> codes = {};  ///< stands in place of the node
   };
 
@@ -217,22 +223,27 @@ class QuantizedFile {
 
   void quantize_input(std::size_t at, std::size_t input, const OnnxOperand& how,
                       const std::string& layer, const char* suffix) {
+    const OnnxNode& node = file_.graph.nodes[at];
     const bool whole = one_scale_for_all(at, input, how, layer);
+    // The graph has the samples first in recurrent layers.
+    const std::size_t samples = is_recurrent(node) && integer_or(node, "layout", 0) == 0 ? 1 : 0;
     std::string& x = changes_[at].inputs[input];
-    x = operands_.activation(how, layer, free_name(layer + suffix), x, whole);
+    x = operands_.activation(how, layer, free_name(layer + suffix), x, whole, samples);
   }
 
-  /// Whether no axis of the operand is that of samples. Refuses one that is not the first.
+  static bool is_recurrent(const OnnxNode& node) {
+    return node.op_type == "LSTM" || node.op_type == "GRU" || node.op_type == "RNN";
+  }
+
+  /// Whether no axis of the operand is that of samples. Refuses one that is not the first, but for
+  /// recurrent layers.
   bool one_scale_for_all(std::size_t at, std::size_t input, const OnnxOperand& how,
                          const std::string& layer) const {
     const bool whole = imported_.inputs.at(0).batch_axis == kNoBatch ||
                        !live_.contains(std::string_view(changes_[at].inputs[input]));
-    if (how.scale_of == OnnxScaleOf::sample && !whole) {
-      const std::string_view op = file_.graph.nodes[at].op_type;
-      const bool recurrent = op == "LSTM" || op == "GRU" || op == "RNN";
-      if (recurrent || layers_across_samples(imported_.graph).contains(layer))
-        refuse(at, layer, "an operand with a scale for each sample, whose axis is not the first,");
-    }
+    if (how.scale_of == OnnxScaleOf::sample && !whole && !is_recurrent(file_.graph.nodes[at]) &&
+        layers_across_samples(imported_.graph).contains(layer))
+      refuse(at, layer, "an operand with a scale for each sample, whose axis is not the first,");
     return whole;
   }
 
@@ -264,6 +275,29 @@ class QuantizedFile {
     if (layer.activation) quantize_input(at, left, *layer.activation, made.name, ".input");
     if (layer.second && !has_weight)
       quantize_input(at, 1 - left, *layer.second, made.name, ".second");
+  }
+
+  /// Quantizes the result of the file's node and back, where the one of its nodes that is rounded
+  /// gives it.
+  void write_result(std::size_t at, const std::vector<std::size_t>& made) {
+    const OnnxLayer* rounded = nullptr;
+    for (const std::size_t index : made) {
+      const Node& node = *nodes_[index];
+      const OnnxLayer* const own = layer_of(node.name);
+      if (rounded != nullptr && node.op->result() != ResultKind::view)
+        refuse(at, nodes_[made[0]]->name, "a rounded result within the node");
+      if (own != nullptr && own->result) rounded = own;
+    }
+    if (rounded == nullptr) return;
+    Change& change = changes_[at];
+    if (change.outputs.size() != 1)
+      refuse(at, nodes_[made[0]]->name, "a rounded result of several");
+    const std::string result = change.outputs[0], own = free_name(result + ".rounded");
+    change.outputs[0] = free_name(result + ".float32");
+    OnnxWriter before = std::exchange(writer_, OnnxWriter());
+    operands_.activation(*rounded->result, nodes_[made[0]]->name, own, change.outputs[0]);
+    writer_.node("Identity", own + "_result", {own}, result);
+    change.rounded = std::exchange(writer_, std::move(before));
   }
 
   /// Whether an operator of codes has the product, whose weight is the file's right operand: it
@@ -446,6 +480,20 @@ class QuantizedFile {
     drop_factor(at, input);
   }
 
+  /// write_constant() of a parameter: once for all that are one with it in the same order.
+  void write_parameter(std::size_t at, std::size_t input, const Parameter& parameter,
+                       const Shape& dims, const std::vector<float>& values) {
+    const auto key = std::pair(std::string(trained_for(parameter)), dims);
+    const auto known = shared_.find(key);
+    if (known != shared_.end() && same_bits(known->second.values, values)) {
+      changes_[at].inputs[input] = known->second.name;
+      changes_[at].written.insert(input);
+      return drop_factor(at, input);
+    }
+    write_constant(at, input, parameter.name, dims, values);
+    if (tied_.contains(parameter.name)) shared_[key] = {changes_[at].inputs[input], values};
+  }
+
   /// The parameters of a node of the graph that are no longer the file's.
   void write_parameters(std::size_t at, std::size_t made) {
     const Op& op = *nodes_[made]->op;
@@ -470,11 +518,11 @@ class QuantizedFile {
       });
       if (same_bits(values, own) && !absent) continue;
       if (is_weight) {
-        write_constant(at, weight->input, now[i].name, weight->order.dims,
-                       in_order(weight->order, values));
+        write_parameter(at, weight->input, now[i], weight->order.dims,
+                        in_order(weight->order, values));
       } else {
         const auto [input, dims] = input_of(at, now[i], own, absent);
-        write_constant(at, input, now[i].name, dims, values);
+        write_parameter(at, input, now[i], dims, values);
       }
     }
   }
@@ -523,7 +571,8 @@ class QuantizedFile {
       const auto is_read = [&](std::string_view name) { return read.contains(name); };
       out[i] = std::ranges::any_of(node.outputs, is_read) ||
                (changed && std::ranges::any_of(changes_[i].outputs, is_read)) ||
-               (changed && !changes_[i].after.body().empty());
+               (changed && !changes_[i].after.body().empty()) ||
+               (changed && !changes_[i].rounded.body().empty());
       if (!out[i] || (changed && changes_[i].removed)) continue;
       if (changed) {
         read.insert(changes_[i].inputs.begin(), changes_[i].inputs.end());
@@ -612,6 +661,7 @@ class QuantizedFile {
               file_.opset, opset, [this](std::string name) { return free_name(name); }, nodes);
         }
         nodes.append(changes_[i].after);
+        nodes.append(changes_[i].rounded);
       } else if (part.number == kInitializerField) {
         tensors.emplace_back(part, &file_.graph.initializers[tensor++]);
       } else {
@@ -686,6 +736,12 @@ class QuantizedFile {
   std::vector<const Node*> nodes_;  ///< of the graph, by the imported ones; null: folded
   std::vector<Shape> shapes_;
   std::vector<std::size_t> ranks_;
+  struct Written {
+    std::string name;
+    std::vector<float> values;
+  };
+  std::set<std::string, std::less<>> tied_;  ///< parameters that are one with others
+  std::map<std::pair<std::string, Shape>, Written> shared_;
 };
 
 }  // namespace
@@ -716,7 +772,12 @@ std::vector<std::string> states_in_float32(const Graph& graph, const OnnxLayers&
 }
 
 std::string quantized_file(const ImportedFile& file, const Graph& graph, const OnnxLayers& layers) {
-  return QuantizedFile(file, graph, layers).run();
+  std::string model = QuantizedFile(file, graph, layers).run();
+  std::set<std::string_view> names;
+  const bool twice = std::ranges::any_of(file.model.graph.nodes, [&](const OnnxNode& node) {
+    return !node.name.empty() && !names.insert(node.name).second;
+  });
+  return twice ? with_own_names(file.model.path, std::move(model)) : model;
 }
 
 }  // namespace numemu::net
