@@ -22,6 +22,7 @@
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/portable/pairwise.hpp"
+#include "formats/scaling/clipping.hpp"
 #include "formats/scaling/quantize_blocks.hpp"
 #include "formats/scaling/scale_rule.hpp"
 #include "formats/storage/npy.hpp"
@@ -262,8 +263,9 @@ struct LawNumbers {
   std::optional<Distribution> law = {}, folded = {};  ///< of x, and of |x| for formats without sign
   std::vector<float> x = {};                          ///< draws or numbers
   ArrayShape shape = {};                              ///< of a file
-  double signal = 0;   ///< mean of x^2: of the law where there is one
-  bool heavy = false;  ///< the law has heavy tails for so many draws
+  double signal = 0;         ///< mean of x^2: of the law where there is one
+  bool heavy = false;        ///< the law has heavy tails for so many draws
+  std::int64_t rounded = 0;  ///< numbers of a file that are not exact in float32
 };
 
 LawNumbers law_numbers(const std::string& text, const AnalysisTableRequest& request) {
@@ -272,18 +274,17 @@ LawNumbers law_numbers(const std::string& text, const AnalysisTableRequest& requ
     if (request.n)
       throw usage_error(fmt::format("--n: {} is a file with its own numbers, expected laws", text));
     const Array array = read_npy(text);
-    if (array.type != ArrayType::float32)
-      throw Error(fmt::format("{}: dtype {}, expected float32", text, to_string(array.type)));
-    numbers.x.assign(array.as<float>(), array.as<float>() + array.elements());
+    const std::vector<double> exact = finite_numbers(text, array);
     numbers.shape = array.shape.empty() ? ArrayShape{1} : array.shape;
-    for (std::size_t i = 0; i < numbers.x.size(); ++i)
-      if (!std::isfinite(numbers.x[i]))
-        throw Error(
-            fmt::format("{}: element {} is {}, expected finite numbers", text, i, numbers.x[i]));
+    for (const double v : exact) {
+      const auto rounded = static_cast<float>(v);
+      if (!std::isfinite(rounded))
+        throw Error(fmt::format("{}: element {} is {}, expected numbers within float32", text,
+                                numbers.x.size(), v));
+      numbers.rounded += rounded != v;
+      numbers.x.push_back(rounded);
+    }
     const auto n = std::ssize(numbers.x);
-    if (n == 0)
-      throw Error(fmt::format("{}: shape {}, expected at least one element", text,
-                              shape_text(array.shape)));
     numbers.signal = pairwise_sum(n,
                                   [&](std::int64_t i) {
                                     const double v = numbers.x[static_cast<std::size_t>(i)];
@@ -482,6 +483,7 @@ AnalysisTable analyze_table(const AnalysisTableRequest& request) {
   };
   const std::vector<std::string> rules = expanded_lists(request.rules);
   std::vector<Task> tasks;
+  std::vector<std::string> unserved;
   Asked asked;
   const auto add = [&](const std::string& name) {
     const std::string meant = block_format_meant(name);
@@ -511,7 +513,10 @@ AnalysisTable analyze_table(const AnalysisTableRequest& request) {
       tasks.push_back(task);
       served = true;
     }
-    if (!served) throw usage_error(fmt::format("--scale-rule: {}", refused));
+    if (!served) {
+      unserved.push_back(refused);
+      return;
+    }
     const Format& element = task.block != nullptr ? *task.block->element : *task.scalar;
     if (task.scalar != nullptr) asked.widths.insert(element.bits);
     if (task.block == nullptr) return;
@@ -522,11 +527,23 @@ AnalysisTable analyze_table(const AnalysisTableRequest& request) {
       asked.blocks.insert({element.bits, f.size, LimitScale::e4m3});
   };
   for (const std::string& name : format_list(request.formats)) add(name);
+  if (tasks.empty() && !unserved.empty())
+    throw usage_error(fmt::format("--scale-rule: {}", unserved[0]));
   if (tasks.empty()) throw usage_error("--format: expected at least one format");
+  for (const std::string& refused : unserved)
+    table.notes.push_back(fmt::format("--scale-rule: {}; it has no row", refused));
+  for (const Task& task : tasks) {
+    const std::string clips = task.block ? clipping_note(*task.block, task.rule) : "";
+    if (!clips.empty() && std::ranges::find(table.notes, clips) == table.notes.end())
+      table.notes.push_back(clips);
+  }
   const std::vector<std::string> texts = expanded_lists(request.numbers);
   table.files = std::ranges::all_of(texts, names_file);
   for (const std::string& text : texts) {
     const LawNumbers numbers = law_numbers(text, request);
+    if (numbers.rounded > 0)
+      table.notes.push_back(fmt::format("{}: {} of {} numbers are rounded to float32 (rne)", text,
+                                        numbers.rounded, numbers.x.size()));
     std::vector<AnalyzedFormat> rows(tasks.size());
     std::vector<std::string> errors(tasks.size());
 #pragma omp parallel for schedule(dynamic)
@@ -570,7 +587,8 @@ Json analysis_table_json(const AnalysisTable& table) {
           {"overflow", to_string(Overflow::saturate)},
           {"n", table.n},
           {"seed", table.seed},
-          {"rows", rows}};
+          {"rows", rows},
+          {"notes", table.notes}};
 }
 
 std::string analysis_table_csv(const AnalysisTable& table) {

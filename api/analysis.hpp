@@ -103,9 +103,12 @@ struct AnalysisTable {
   std::uint64_t seed = 0;
   bool files = false;  ///< no law is there
   std::vector<AnalyzedFormat> rows = {};
+  /// Sentences: formats without a row, which no rule of the request serves; numbers of a file that
+  /// were rounded to float32; blocks that their rule clips.
+  std::vector<std::string> notes = {};
 };
-/// Throws Error naming the option, the format or the file, also where no rule of the request serves
-/// a format.
+/// Throws Error naming the option, the format or the file, also where the rules of the request
+/// serve no format at all. Numbers of files are rounded to float32 (rne).
 AnalysisTable analyze_table(const AnalysisTableRequest&);
 Json analysis_table_json(const AnalysisTable&);
 /// A line a row, the columns those of the JSON.

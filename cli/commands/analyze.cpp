@@ -122,7 +122,10 @@ int run_table(const AnalyzeOptions& options) {
                           .rounding = options.request.rounding,
                           .n = options.request.n,
                           .seed = static_cast<std::uint64_t>(options.seed)});
-  if (!options.quiet) note_mixed_names(options.formats);
+  if (!options.quiet) {
+    note_mixed_names(options.formats);
+    for (const std::string& note : table.notes) say("numemu: note: {}", harmless(note));
+  }
   if (!options.csv.empty()) {
     OutputFiles files;
     require_replaceable(options.csv);

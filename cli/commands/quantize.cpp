@@ -5,6 +5,7 @@
 #include "cli/conversion_options.hpp"
 #include "cli/format_names.hpp"
 #include "cli/talk.hpp"
+#include "formats/scaling/clipping.hpp"
 #include "formats/scaling/scale_rule.hpp"
 #include "formats/storage/utf8.hpp"
 
@@ -97,6 +98,9 @@ int run_quantize(const QuantizeOptions& options) {
     note_short_names("--block", request.block.block);
     note_short_names("--format", request.block.format);
     note_short_names("--from", request.from);
+    const std::string clips =
+        clipping_note(*file.quantized.how.format, file.about.scale_rule.value_or(""));
+    if (!clips.empty()) say("numemu: note: {}", clips);
   }
   if (options.quiet && !options.json) return kFine;
   const Sqnr sqnr = api::sqnr_of(file.numbers, file.quantized.values);

@@ -19,6 +19,7 @@
 #include "emu/net/model/onnx/file.hpp"
 #include "emu/net/ops/fixed_quantizer.hpp"
 #include "formats/joined.hpp"
+#include "formats/scaling/clipping.hpp"
 #include "policies/bits/effective_bits.hpp"
 #include "policies/calibrate/reference.hpp"
 #include "policies/calibrate/static_scale.hpp"
@@ -36,6 +37,8 @@ std::string_view to_string(NoteKind kind) {
       return "scale elements";
     case NoteKind::lost_signs:
       return "lost signs";
+    case NoteKind::clipped:
+      return "clipped";
     case NoteKind::wider_codes:
       return "wider codes";
     case NoteKind::samples_apart:
@@ -195,6 +198,10 @@ void note_operand(const std::optional<RolePolicy>& policy, const net::Tensor& x,
   net::Shape shape = x.shape;
   if (samples && !shape.empty()) shape[0] = 1;
   note_scales(*policy, shape, depth, place, causes);
+  if (policy->block != nullptr) {
+    const std::string clips = clipping_note(*policy->block, policy->scale);
+    if (!clips.empty()) causes[{clips, NoteKind::clipped}].push_back(place);
+  }
   note_lost_signs(*policy, x, place, causes);
 }
 

@@ -19,6 +19,7 @@ enum class NoteKind : std::uint8_t {
   training_keys,
   scale_elements,
   lost_signs,
+  clipped,
   wider_codes,
   samples_apart,
   ranges,

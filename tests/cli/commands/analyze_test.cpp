@@ -310,12 +310,65 @@ TEST_CASE("analyze: blocks of a file end with its lines, as those of quantize", 
   }
 }
 
+TEST_CASE("analyze: a table takes files of any floating type, rounded to float32", "[fast]") {
+  const AnalyzeScratch s;
+  s.save("wide.npy", numemu::ArrayType::float64, std::vector<double>{0.1, 1, -3, 2.5});
+  s.save("exact.npy", numemu::ArrayType::float64, std::vector<double>{0.5, 1, -3, 2.5});
+  s.save("rounded.npy", numemu::ArrayType::float32, std::vector<float>{0.1f, 1, -3, 2.5f});
+  const auto rows = [&](const std::string& file) {
+    return s.json("--format e2m1,int4,mxfp4 --dist " + file)["rows"];
+  };
+  Json wide = rows("wide.npy"), rounded = rows("rounded.npy");
+  for (Json* const table : {&wide, &rounded})
+    for (std::size_t i = 0; i < table->size(); ++i) (*table)[i].erase("dist");
+  CHECK(wide == rounded);
+  CHECK_THAT(s.analyze("--format e2m1,int4 --dist wide.npy").err,
+             Contains("wide.npy: 1 of 4 numbers are rounded to float32 (rne)"));
+  CHECK(s.analyze("--format e2m1,int4 --dist exact.npy").err.empty());
+}
+
+TEST_CASE("analyze: formats that no rule of a grid serves are named, the others have rows",
+          "[fast]") {
+  const AnalyzeScratch s;
+  const std::string grid =
+      "--format int4,mxfp4,nvfp4 --dist normal --n 4096 --scale-rule best,four-over-six";
+  const Json json = s.json(grid);
+  int rows = 0;
+  for (const Json& row : json["rows"]) {
+    CHECK(row["format"] != "mxfp4");
+    rows += row["kind"] != "limit";
+  }
+  CHECK(rows == 3);  // int4 under both, nvfp4 under one
+  CHECK(json["notes"].size() == 1);
+  CHECK_THAT(s.analyze(grid).err, Contains("scale rule 'four-over-six' has no scales for mxfp4") &&
+                                      Contains("it has no row"));
+}
+
+TEST_CASE(
+    "analyze, quantize: the rule floor clips elements up to a power of two, and a note says so",
+    "[fast]") {
+  const AnalyzeScratch s;
+  s.save("x.npy", numemu::ArrayType::float32, std::vector<float>{0.1f, 1, -3, 2.5f});
+  const std::string clips =
+      "scale rule floor puts the largest magnitude of a block of mx(nf4,32) up "
+      "to 2 times above the largest element";
+  CHECK_THAT(s.analyze("--format 'mx(nf4,32)' --dist normal --n 4096").err, Contains(clips));
+  CHECK_THAT(s.call("quantize --block 'mx(nf4,32)' --in x.npy --out y.npy").err, Contains(clips));
+  CHECK(s.analyze("--format 'mx(nf4,32)' --scale-rule ceil --dist normal --n 4096").err.empty());
+  CHECK(
+      s.call("quantize --block 'mx(nf4,32)' --scale-rule ceil --in x.npy --out y.npy").err.empty());
+  CHECK(s.analyze("--format mxfp4,mxint8,mxfp8_e4m3 --dist normal --n 4096").err.empty());
+}
+
 TEST_CASE("analyze: tables that are refused", "[fast]") {
   const AnalyzeScratch s;
+  s.save("large.npy", numemu::ArrayType::float64, std::vector<double>{1, 1e40});
   s.save("empty.npy", numemu::ArrayType::float32, std::vector<float>{});
   check_refusals(
       s, {
              {"analyze --format e2m1,int4 --dist empty.npy", "empty.npy: shape [0]"},
+             {"analyze --format e2m1,int4 --dist large.npy",
+              "large.npy: element 1 is 1e+40, expected numbers within float32"},
              {"analyze --format 'e2m1,e2{m1' --dist normal", "brackets that do not match"},
              {"analyze --format e2m1,nf5 --dist normal", "did you mean"},
              {"analyze --format e2m1,int4 --dist normal --overflow ieee",

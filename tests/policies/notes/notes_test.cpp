@@ -77,6 +77,16 @@ TEST_CASE("notes: scales that serve fewer elements, whatever the cause, with the
               "weight of fc1"});
 }
 
+TEST_CASE("notes: blocks that the rule floor clips", "[fast]") {
+  CHECK(notes_of(R"j({"weight": {"format": "mx(nf4,2)"}})j") ==
+        std::vector<std::string>{
+            "scale rule floor puts the largest magnitude of a block of mx(nf4,2) up to 2 times "
+            "above the largest element, which clips it; ceil clips nothing, mse has the least "
+            "error: weight of fc1, weight of fc2, weight of fc3"});
+  CHECK(notes_of(R"j({"weight": {"format": "mx(nf4,2)", "scale": "ceil"}})j").empty());
+  CHECK(notes_of(R"j({"weight": {"format": "mx(float4_e2m1fn,2)"}})j").empty());
+}
+
 TEST_CASE("notes: an unsigned format says the share of negative numbers", "[fast]") {
   CHECK(notes_of(R"j({"activation": {"format": "uint8"}})j") ==
         std::vector<std::string>{"uint8 has no negative numbers, which become its lowest value: "
