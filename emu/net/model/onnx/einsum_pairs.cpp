@@ -19,7 +19,7 @@ namespace numemu::net {
 namespace {
 
 // Of ModelProto, GraphProto and NodeProto.
-constexpr std::uint32_t kGraph = 7, kNode = 1, kName = 3;
+constexpr std::uint32_t kGraphOfModel = 7, kNodeOfGraph = 1, kNameOfNode = 3;
 
 struct Terms {
   std::vector<std::string> operands;
@@ -112,7 +112,7 @@ OnnxModel with_einsum_pairs(OnnxModel model) {
   WireReader fields(model.path, {reinterpret_cast<const char*>(model.bytes.data()),
                                  static_cast<std::size_t>(model.bytes.size())});
   for (WireField field; fields.next(field);) {
-    if (field.number != kGraph) {
+    if (field.number != kGraphOfModel) {
       put_field(out, field);
       continue;
     }
@@ -121,7 +121,7 @@ OnnxModel with_einsum_pairs(OnnxModel model) {
     WireReader parts = fields.message(field, "the graph");
     for (WireField part; parts.next(part);) {
       OnnxWriter chain;
-      const bool node = part.number == kNode;
+      const bool node = part.number == kNodeOfGraph;
       if (node && is_long(model.graph.nodes.at(at)) && pairs.write(model.graph.nodes[at], chain)) {
         graph += chain.body();
       } else {
@@ -129,7 +129,7 @@ OnnxModel with_einsum_pairs(OnnxModel model) {
       }
       at += node;
     }
-    put_bytes(out, kGraph, graph);
+    put_bytes(out, kGraphOfModel, graph);
   }
   Bytes bytes(static_cast<std::int64_t>(out.size()));
   std::ranges::copy(out, reinterpret_cast<char*>(bytes.data()));
@@ -142,21 +142,21 @@ std::string with_own_names(const std::string& path, std::string model) {
   std::string out;
   WireReader fields(path, model);
   for (WireField field; fields.next(field);) {
-    if (field.number != kGraph) {
+    if (field.number != kGraphOfModel) {
       put_field(out, field);
       continue;
     }
     std::string graph;
     WireReader parts = fields.message(field, "the graph");
     for (WireField part; parts.next(part);) {
-      if (part.number != kNode) {
+      if (part.number != kNodeOfGraph) {
         put_field(graph, part);
         continue;
       }
       std::string node;
       WireReader members = parts.message(part, "a node");
       for (WireField member; members.next(member);) {
-        if (member.number != kName || member.bytes.empty()) {
+        if (member.number != kNameOfNode || member.bytes.empty()) {
           put_field(node, member);
           continue;
         }
@@ -165,11 +165,11 @@ std::string with_own_names(const std::string& path, std::string model) {
           name += "_";
           twice = true;
         }
-        put_bytes(node, kName, name);
+        put_bytes(node, kNameOfNode, name);
       }
-      put_bytes(graph, kNode, node);
+      put_bytes(graph, kNodeOfGraph, node);
     }
-    put_bytes(out, kGraph, graph);
+    put_bytes(out, kGraphOfModel, graph);
   }
   return twice ? out : model;
 }
