@@ -7,6 +7,7 @@
 
 #include "api/infer_files.hpp"
 #include "api/networks.hpp"
+#include "emu/net/forward.hpp"
 #include "emu/net/model/coded_weights.hpp"
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/onnx/checkpoint.hpp"
@@ -143,25 +144,15 @@ Agreement export_on_data(const Export& e) {
   return compared(own, net::forward(back, batch, same));
 }
 
-/// Every output, [samples, ...] in ONNX's order.
+/// Every output, [samples, ...] in ONNX's order, rounded where `edges` round it.
 std::map<std::string, Tensor> outputs_of(const net::ImportedModel& model,
                                          const std::vector<Tensor>& inputs,
                                          net::Numerics& numerics) {
   std::map<std::string, Tensor> out;
-  const auto keep = [&](const net::OnnxPort& port, const Tensor& value) {
-    out[port.name] = port.image ? with_axis_moved(value, 3, 1) : value;
-  };
-  const auto given = static_cast<int>(inputs.size());
-  const net::Observer observe = [&](const net::Node& node, const Tensor& value) {
+  net::forward_values(model.graph, inputs, numerics, {}, [&](int made, const Tensor& value) {
     for (const net::OnnxPort& port : model.outputs)
-      if (port.value >= given && model.graph.value_name(port.value) == node.name) keep(port, value);
-  };
-  const Tensor last = net::forward(model.graph, inputs, numerics, {}, &observe);
-  for (const net::OnnxPort& port : model.outputs)
-    if (port.value < given) keep(port, inputs[static_cast<std::size_t>(port.value)]);
-  // As others have it, rounded where `edges` round it.
-  for (const net::OnnxPort& port : model.outputs)
-    if (port.value + 1 == static_cast<int>(model.graph.value_count())) keep(port, last);
+      if (port.value == made) out[port.name] = port.image ? with_axis_moved(value, 3, 1) : value;
+  });
   return out;
 }
 

@@ -9,6 +9,7 @@
 
 #include "api/infer_files.hpp"
 #include "api/machine_memory.hpp"
+#include "emu/net/forward.hpp"
 #include "emu/net/memory_plan.hpp"
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/weights.hpp"
@@ -341,15 +342,13 @@ class Outputs {
     const std::vector<Tensor>& batch = all ? inputs_ : some;
     const auto graph_inputs = static_cast<int>(batch.size());
     const int last_value = model_.outputs[0].value;
-    const net::Observer observe = [&](const net::Node& node, const Tensor& value) {
-      after(node);
-      for (const net::OnnxPort& port : model_.outputs) {
-        if (port.value >= graph_inputs && port.value != last_value &&
-            model_.graph.value_name(port.value) == node.name)
-          keep(port, value, first, count);
-      }
+    const auto made = [&](int value, const Tensor& tensor) {
+      if (value >= graph_inputs)
+        after(model_.graph.nodes[static_cast<std::size_t>(value - graph_inputs)]);
+      for (const net::OnnxPort& port : model_.outputs)
+        if (port.value == value && value != last_value) keep(port, tensor, first, count);
     };
-    Tensor last = net::forward(model_.graph, batch, numerics, step, &observe);
+    Tensor last = net::forward_values(model_.graph, batch, numerics, step, made);
     see(batch, last);
     for (std::size_t i = model_.outputs.size(); i-- > 0;) {
       const net::OnnxPort& port = model_.outputs[i];
@@ -360,8 +359,6 @@ class Outputs {
       } else if (is_last) {
         keep(port, last, first, count);
       }
-      if (port.value < graph_inputs)
-        keep(port, batch[static_cast<std::size_t>(port.value)], first, count);
     }
   }
 

@@ -1,6 +1,8 @@
 // The forward passes: every node's result goes through the moments, values die after their last
 // reader.
 // Cold: a negligible share of any run (docs/build.md).
+#include "emu/net/forward.hpp"
+
 #include <exception>
 #include <new>
 #include <stdexcept>
@@ -147,6 +149,11 @@ Tensor Pass::run(std::span<const Tensor> inputs) const {
 Tensor forward(const Graph& graph, std::span<const Tensor> inputs, Numerics& numerics,
                const Step& step, const Observer* observer) {
   return Pass{.graph = graph, .numerics = numerics, .step = step, .observer = observer}.run(inputs);
+}
+
+Tensor forward_values(const Graph& graph, std::span<const Tensor> inputs, Numerics& numerics,
+                      const Step& step, const std::function<void(int value, const Tensor&)>& made) {
+  return Pass{.graph = graph, .numerics = numerics, .step = step, .made = made}.run(inputs);
 }
 
 Tensor forward(const Graph& graph, const Tensor& x, Numerics& numerics, const Step& step,

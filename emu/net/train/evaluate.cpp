@@ -13,6 +13,7 @@
 
 #include "emu/net/data/dataset.hpp"
 #include "emu/net/data/view.hpp"
+#include "emu/net/forward.hpp"
 #include "emu/net/memory_plan.hpp"
 #include "emu/net/ops/losses.hpp"
 #include "emu/net/run_context.hpp"
@@ -81,17 +82,10 @@ std::vector<Tensor> outputs_of(const Graph& graph, const Dataset& data, Tensor x
   const std::int64_t samples = x.dim(0);
   const std::vector<Tensor> inputs = data.inputs_of(std::move(x));
   const int last = static_cast<int>(graph.value_count()) - 1;
-  for (std::size_t i = 0; i < inputs.size(); ++i) keep(static_cast<int>(i), inputs[i]);
-  const Observer observe = [&](const Node& node, const Tensor& made) {
-    const int value = graph.value_of(static_cast<std::size_t>(&node - graph.nodes.data()));
-    if (value != last) keep(value, made);
-  };
-  const bool only_last = values.size() == 1 && values[0] == last;
-  Tensor result = forward(graph, inputs, numerics, step, only_last ? nullptr : &observe);
-  if (only_last)
-    outputs[0] = std::move(result);
+  if (values.size() == 1 && values[0] == last)
+    outputs[0] = forward(graph, inputs, numerics, step);
   else
-    keep(last, result);
+    forward_values(graph, inputs, numerics, step, keep);
   for (std::size_t o = 0; o < outputs.size(); ++o) {
     if (outputs[o].shape.empty() || outputs[o].dim(0) != samples)
       throw Error("evaluation: output " + data.targets_of(o).output +

@@ -1,5 +1,7 @@
 // Memory of the forward pass: values that died are used again, and no operator sees what was in
 // them.
+#include "emu/net/forward.hpp"
+
 #include <limits>
 #include <memory>
 
@@ -104,6 +106,29 @@ TEST_CASE("the caller's input is never worked on in place", "[fast]") {
   Numerics numerics;
   CHECK(forward(graph, x, numerics).data == std::vector<float>{0, 2, 0});
   CHECK(x.data == std::vector<float>{-1, 2, -3});
+}
+
+TEST_CASE("values are handed out as later nodes read them, outputs too", "[fast]") {
+  struct Halved final : Numerics {
+    void edge(const Step&, const Edge&, Tensor& x) override {
+      for (float& v : x.data) v /= 2;
+    }
+  } numerics;
+  Graph graph;
+  graph.inputs = {{"input", {2}}};
+  graph.add("relu", std::make_unique<Pointwise>("relu"));
+  graph.add("again", std::make_unique<Pointwise>("relu"));
+  Tensor x({1, 2});
+  x.data = {-4, 8};
+  std::vector<std::vector<float>> before, made;
+  const Observer observe = [&](const Node&, const Tensor& value) { before.push_back(value.data); };
+  CHECK(forward(graph, x, numerics, {}, &observe).data == std::vector<float>{0, 2});
+  CHECK(before == std::vector<std::vector<float>>{{0, 8}, {0, 4}});
+  CHECK(forward_values(graph, std::span(&x, 1), numerics, {}, [&](int value, const Tensor& tensor) {
+          CHECK(value == std::ssize(made));
+          made.push_back(tensor.data);
+        }).data == std::vector<float>{0, 2});
+  CHECK(made == std::vector<std::vector<float>>{{-4, 8}, {0, 4}, {0, 2}});
 }
 
 TEST_CASE("a network without nodes gives its input back", "[fast]") {
