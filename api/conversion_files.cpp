@@ -27,7 +27,6 @@ namespace {
 void check_request(const EncodeRequest& o, const Format& format) {
   if (!o.text) require_file("--in", o.in);
   for (const auto& [option, path] : {std::pair("--out", &o.out), {"--flags", &o.flags}}) {
-    require_array_name(option, *path);
     require_file(option, *path);
     if (!path->empty()) require_replaceable(*path);
   }
@@ -38,6 +37,8 @@ void check_request(const EncodeRequest& o, const Format& format) {
                           {"--random-bits", o.random_bits, false},
                           {"--format", codebook_file(format.name), false},
                           {"--from", codebook_file(from), false}});
+  require_array_name("--out", o.out);
+  require_array_name("--flags", o.flags);
   if (!o.order.empty() && !o.packed) throw usage_error("--order: expected together with --packed");
   if (o.packed) {
     check_bit_order(o.order.empty() ? BitOrder::low_first : parse_bit_order(o.order), format.bits);
@@ -102,14 +103,14 @@ BlockLayout layout_of(const std::string& path, const BlockFormat& f, const Array
 
 /// Everything that can be refused before anything is read.
 void check_request(const QuantizeRequest& o, const BlockFormat& f) {
-  for (const auto& [option, path] : {std::pair("--out", &o.out),
-                                     {"--codes", &o.parts.codes},
-                                     {"--scales", &o.parts.scales},
-                                     {"--tensor-scale", &o.parts.tensor_scale},
-                                     {"--zero-points", &o.parts.zero_points}}) {
-    require_array_name(option, *path);
+  const std::initializer_list<std::pair<const char*, const std::string*>> outputs = {
+      {"--out", &o.out},
+      {"--codes", &o.parts.codes},
+      {"--scales", &o.parts.scales},
+      {"--tensor-scale", &o.parts.tensor_scale},
+      {"--zero-points", &o.parts.zero_points}};
+  for (const auto& [option, path] : outputs)
     if (!path->empty()) require_replaceable(*path);
-  }
   require_distinct_paths({{"--out", o.out},
                           {"--codes", o.parts.codes},
                           {"--scales", o.parts.scales},
@@ -119,6 +120,7 @@ void check_request(const QuantizeRequest& o, const BlockFormat& f) {
                           {"--random-bits", o.random_bits, false},
                           {"--scales-in", o.scales_in, false, true},
                           {"--tensor-scale-in", o.tensor_scale_in, false}});
+  for (const auto& [option, path] : outputs) require_array_name(option, *path);
   if (!o.scales_in.empty() && !o.options.rule.empty())
     throw usage_error("--scales-in: not allowed with --scale-rule, which would choose them");
   if (!o.tensor_scale_in.empty() && (o.options.no_tensor_scale || !f.tensor_scale))
@@ -364,9 +366,9 @@ EncodedFile encode_file(const EncodeRequest& o, const OnProgress& on_progress) {
 DecodedFile read_to_decode(const DecodeRequest& o) {
   if (!o.hex_codes) require_file("--in", o.in);
   if (!o.text) require_file("--out", o.out);
-  if (!o.text) require_array_name("--out", o.out);
   if (!o.to_stdout()) require_replaceable(o.out);
   require_distinct_paths({{"--out", o.out, !o.text}}, {{"--in", o.in, !o.hex_codes, true}});
+  if (!o.text) require_array_name("--out", o.out);
   if (o.hex_codes && (o.packed || !o.order.empty() || !o.tensor.empty()))
     throw usage_error("--codes hex: not allowed with --packed, --order or --tensor");
   if (o.text && !o.type.empty())
@@ -462,12 +464,12 @@ QuantizedFile quantize_file(const QuantizeRequest& o) {
 }
 
 DequantizedFile dequantize_file(const DequantizeRequest& o) {
-  require_array_name("--out", o.out);
   require_replaceable(o.out);
   require_distinct_paths({{"--out", o.out}}, {{"--codes", o.parts.codes},
                                               {"--scales", o.parts.scales},
                                               {"--zero-points", o.parts.zero_points},
                                               {"--tensor-scale", o.parts.tensor_scale}});
+  require_array_name("--out", o.out);
   BlockInputs inputs(o);
   const BlockFormat* const named = told_format(o, inputs);
   SidecarTold known;
@@ -528,9 +530,9 @@ UnpackedFile unpack_file(const UnpackRequest& o) {
   constexpr std::int64_t kQuickPart = 16 << 20, kPartsOfMemory = 8;
   require_file("--in", o.in);
   require_file("--out", o.out);
-  require_array_name("--out", o.out);
   require_replaceable(o.out);
   require_distinct_paths({{"--out", o.out}}, {{"--in", o.in, false}});
+  require_array_name("--out", o.out);
   const PackedLayout* const layout = layout_named(o.layout);
   PackedFile file(o.in);
   UnpackedFile unpacked{file.tensor(o.tensor, layout)};

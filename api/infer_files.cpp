@@ -260,7 +260,6 @@ void require_paths(const InferRequest& asked) {
                 {"--recipe", recipe_where(asked.recipe), false}};
   for (const std::string& text : asked.out) {
     const std::string path = net::name_and_file(text).second;
-    require_array_name("--out", path);
     const auto same = [&](const NamedPath& other) { return other.path == path; };
     if (is_safetensors(path) && std::ranges::any_of(outputs, same)) continue;
     outputs.push_back({"--out", path, false});
@@ -272,6 +271,7 @@ void require_paths(const InferRequest& asked) {
       inputs.push_back({option, net::name_and_file(text).second, false});
   }
   require_distinct_paths(outputs, inputs);
+  for (const NamedPath& output : outputs) require_array_name("--out", output.path);
 }
 
 std::vector<NamedArray> read_arrays(const std::vector<std::string>& given, std::string_view option,

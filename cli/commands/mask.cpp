@@ -258,18 +258,16 @@ int run_mask(const MaskCommand& o) {
     throw usage_error(o.compressed.empty()
                           ? "--meta: expected together with --compressed, or --expand"
                           : "--compressed: expected --meta for the places of what is kept");
-  for (const auto& [option, path] : {std::pair("--out", &o.out),
-                                     {"--keep", &o.keep},
-                                     {"--compressed", &o.compressed},
-                                     {"--meta", &o.meta}}) {
-    api::require_array_name(option, *path);
+  const std::initializer_list<std::pair<const char*, const std::string*>> outputs = {
+      {"--out", &o.out}, {"--keep", &o.keep}, {"--compressed", &o.compressed}, {"--meta", &o.meta}};
+  for (const auto& [option, path] : outputs)
     if (!path->empty()) require_replaceable(*path);
-  }
   require_distinct_paths({{"--out", o.out},
                           {"--keep", o.keep, false},
                           {"--compressed", o.compressed},
                           {"--meta", o.meta, false}},
                          {{"--in", o.in}});
+  for (const auto& [option, path] : outputs) api::require_array_name(option, *path);
   api::MaskOptions options = o.mask;
   if (o.axis) options.axis = static_cast<int>(*o.axis);
   const Array x = read_maskable(o, api::parse_array_mask(options.rule));

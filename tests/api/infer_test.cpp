@@ -345,15 +345,13 @@ TEST_CASE("edges round every output, not the last value alone", "[fast]") {
     model.input("x", {-1, 2}).floats("w", {2, 2}, {0.3f, 0.7f, -0.9f, 0.4f});
     model.node("MatMul", {"x", "w"}, {"h"}).output("h");
     if (more) model.node("Sigmoid", {"h"}, {"y"}).output("y");
-    return api::infer({.model = w.file("m.onnx", model.file()),
-                       .in = {w.array("x.npy", {3, 2}, {0.1f, 0.2f, 0.35f, 0.47f, -0.6f, 0.77f})},
-                       .recipe = w.file("r.json", R"({"numemu_recipe": 1, "edges": "static",
-                           "roles": {"weight": {"format": "int8"},
-                                     "activation": {"format": "int8"}}})"),
-                       .keep = {"h"}},
-                      w.context)
-        .outputs.at(0)
-        .values.data;
+    api::InferRequest asked;
+    asked.model = w.file("m.onnx", model.file());
+    asked.in = {w.array("x.npy", {3, 2}, {0.1f, 0.2f, 0.35f, 0.47f, -0.6f, 0.77f})};
+    asked.recipe = w.file("r.json", R"({"numemu_recipe": 1, "edges": "static", "roles": {
+        "weight": {"format": "int8"}, "activation": {"format": "int8"}}})");
+    asked.keep = {"h"};
+    return api::infer(asked, w.context).outputs.at(0).values.data;
   };
   CHECK(hidden(true) == hidden(false));
 }
