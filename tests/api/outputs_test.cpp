@@ -392,10 +392,12 @@ TEST_CASE("codes of tensors between operators: a row without predictions, refuse
   }
   CHECK_THAT(message_of([&] {
                api::export_network(
-                   {.net = model, .data = data, .recipe = recipe(R"(, "edges": "static")")},
+                   {.net = model,
+                    .data = data,
+                    .recipe = recipe(R"(, "edges": {"rule": "static", "requantize": "float"})")},
                    {.out = w / "q.onnx"}, w.context);
              }),
-             Contains("codes of tensors between operators (edges)"));
+             Contains("codes from int32 sums (edges.requantize)"));
 }
 
 TEST_CASE("a layer whose product gives the codes of its ReLU has no SQNR", "[fast]") {
