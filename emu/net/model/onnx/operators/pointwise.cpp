@@ -182,10 +182,10 @@ Values prelu(OnnxImporter& importer, const OnnxNode& node) {
   if (!slopes.is_constant() && !old) return binary(importer, node);
   OnnxValue x = importer.value(node);
   if (old) {
-    Values operands{
-        importer.to_plain(x),
-        with_axes_behind(importer, node, slopes,
-                         slopes.extents()[0].value == 1 ? 0 : std::ssize(x.extents()) - 2)};
+    const bool shared = slopes.extents()[0].value == 1;
+    const std::int64_t behind = shared ? 0 : std::ssize(x.extents()) - 2;
+    if (behind < 0) throw Error("expected slopes of channels with an input of two axes or more");
+    Values operands{importer.to_plain(x), with_axes_behind(importer, node, slopes, behind)};
     const bool images = align(importer, node, operands);
     return {importer.add<Binary>(node, operands, images, "prelu")};
   }
