@@ -109,10 +109,6 @@ std::string describe(const net::Node& node) {
   return fmt::format("layer {} ({})", node.name, node.op->kind());
 }
 
-}  // namespace
-
-namespace {
-
 /// The values of attention between two linear layers (rotation_links.hpp), where all channels of
 /// the first are such; by its node, or by the second's with `consumer`.
 std::optional<ChannelLink> attention_link(const net::Graph& graph, std::size_t node,
@@ -188,10 +184,6 @@ std::size_t plain_producer(const net::Graph& graph, std::size_t consumer) {
     }
   }
 }
-
-}  // namespace
-
-namespace {
 
 ChannelLink any_link(const net::Graph& graph, std::size_t producer) {
   try {

@@ -144,10 +144,6 @@ std::optional<Graph> before_training(const Checkpoint& checkpoint, const std::st
   return graph;
 }
 
-}  // namespace
-
-namespace {
-
 std::optional<OnnxModel> stored_model(const std::string& name) {
   if (names_onnx_file(name)) return read_onnx(name);
   if (const auto given = network_with_weights(name); given && names_onnx_file(given->first))

@@ -216,10 +216,6 @@ void restore_ties(Graph& graph, const Checkpoint& checkpoint, const std::string&
   }
 }
 
-}  // namespace
-
-namespace {
-
 constexpr std::string_view kPrefix = "tuned_from/";
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "emu/net/model/onnx/wire.hpp"
+#include "emu/net/model/onnx/writer.hpp"
 #include "emu/net/model/weights.hpp"
 #include "formats/error.hpp"
 
@@ -19,7 +20,6 @@ namespace {
 
 constexpr std::string_view kGraphTensor = "onnx_graph", kKey = "graph", kKeyVersion = "onnx 1";
 // Fields of onnx.proto: ModelProto.graph, GraphProto.initializer.
-constexpr std::uint32_t kModelGraph = 7, kGraphInitializer = 5;
 /// Smaller tensors keep their data: most are not weights.
 constexpr std::int64_t kLeastElements = 4096;
 
@@ -84,31 +84,17 @@ std::string graph_bytes(const OnnxModel& model) {
   const std::set<std::string_view> weights = weights_of(model.graph);
   const std::string_view whole(reinterpret_cast<const char*>(model.bytes.data()),
                                static_cast<std::size_t>(model.bytes.size()));
-  std::string out;
-  WireReader fields(model.path, whole);
-  for (WireField field; fields.next(field);) {
-    if (field.number != kModelGraph) {
-      put_field(out, field);
-      continue;
-    }
-    std::string graph;
-    auto tensor = model.graph.initializers.begin();
-    WireReader parts = fields.message(field, "the graph");
-    for (WireField part; parts.next(part);) {
-      if (part.number != kGraphInitializer) {
-        put_field(graph, part);
-        continue;
-      }
-      if (const bool weight = weights.contains(tensor->name); weight || tensor->raw) {
-        put_bytes(graph, kGraphInitializer, tensor_bytes(*tensor, !weight));
-      } else {
-        put_field(graph, part);
-      }
-      ++tensor;
-    }
-    put_bytes(out, kModelGraph, graph);
-  }
-  return out;
+  auto tensor = model.graph.initializers.begin();
+  return with_graph_fields(
+      model.path, whole, [&](const WireReader&, const WireField& part, std::string& graph) {
+        if (part.number != kInitializerOfGraph) return put_field(graph, part);
+        if (const bool weight = weights.contains(tensor->name); weight || tensor->raw) {
+          put_bytes(graph, kInitializerOfGraph, tensor_bytes(*tensor, !weight));
+        } else {
+          put_field(graph, part);
+        }
+        ++tensor;
+      });
 }
 
 void add_graph(Checkpoint& checkpoint, std::string graph_bytes) {

@@ -4,51 +4,31 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
-#include <map>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "emu/net/model/onnx/wire.hpp"
+#include "emu/net/model/onnx/einsum_equation.hpp"
 #include "emu/net/model/onnx/writer.hpp"
+#include "formats/error.hpp"
 
 namespace numemu::net {
 namespace {
 
-// Of ModelProto, GraphProto and NodeProto.
-constexpr std::uint32_t kGraphOfModel = 7, kNodeOfGraph = 1, kNameOfNode = 3;
-
-struct Terms {
-  std::vector<std::string> operands;
-  std::string result;
-};
-
-/// Nothing where a label is no letter, or stands twice in a term.
-std::optional<Terms> terms_of(std::string text) {
-  std::erase(text, ' ');
-  Terms terms;
-  const std::size_t arrow = text.find("->");
-  std::string left = text.substr(0, arrow);
-  for (std::size_t comma; (comma = left.find(',')) != left.npos; left.erase(0, comma + 1))
-    terms.operands.push_back(left.substr(0, comma));
-  terms.operands.push_back(left);
-  std::map<char, int> uses;
-  for (const std::string& term : terms.operands) {
-    for (const char c : term) {
-      if ((c | 32) < 'a' || (c | 32) > 'z' || std::ranges::count(term, c) > 1) return std::nullopt;
-      ++uses[c];
-    }
+/// Nothing where the importer has no product for it: an ellipsis, a label twice in a term.
+std::optional<EinsumEquation> plain_equation(const OnnxNode& node) {
+  try {
+    EinsumEquation equation = parse_equation(node.find("equation")->text);
+    for (const std::string& term : equation.terms)
+      for (const char c : term)
+        if (c == '.' || std::ranges::count(term, c) > 1) return std::nullopt;
+    return equation;
+  } catch (const Error&) {  // the import says what is wrong
+    return std::nullopt;
   }
-  if (arrow != text.npos) {
-    terms.result = text.substr(arrow + 2);
-  } else {
-    for (const auto& [c, count] : uses)
-      if (count == 1) terms.result += c;
-  }
-  return terms;
 }
 
 bool is_long(const OnnxNode& node) {
@@ -68,18 +48,18 @@ class Pairs {
 
   /// The chain; false where the node stays.
   bool write(const OnnxNode& node, OnnxWriter& to) {
-    const auto terms = terms_of(std::string(node.find("equation")->text));
-    if (!terms || terms->operands.size() != node.inputs.size() ||
+    const std::optional<EinsumEquation> equation = plain_equation(node);
+    if (!equation || equation->terms.size() != node.inputs.size() ||
         (constants_.contains(node.inputs[0]) && constants_.contains(node.inputs[1])))
       return false;
-    std::string left(node.inputs[0]), labels = terms->operands[0];
+    std::string left(node.inputs[0]), labels = equation->terms[0];
     for (std::size_t i = 1; i < node.inputs.size(); ++i) {
       const bool last = i + 1 == node.inputs.size();
-      const std::string& right = terms->operands[i];
+      const std::string& right = equation->terms[i];
       // What a later operand has, in its order, then what the result has.
-      std::string next = last ? terms->result : "";
+      std::string next = last ? equation->result : "";
       for (std::size_t k = i + 1; !last && k <= node.inputs.size(); ++k) {
-        for (const char c : k < node.inputs.size() ? terms->operands[k] : terms->result)
+        for (const char c : k < node.inputs.size() ? equation->terms[k] : equation->result)
           if ((labels + right).find(c) != std::string::npos && next.find(c) == std::string::npos)
             next += c;
       }
@@ -108,70 +88,42 @@ class Pairs {
 OnnxModel with_einsum_pairs(OnnxModel model) {
   if (!model.external.empty() || std::ranges::none_of(model.graph.nodes, is_long)) return model;
   Pairs pairs(model);
-  std::string out;
-  WireReader fields(model.path, {reinterpret_cast<const char*>(model.bytes.data()),
-                                 static_cast<std::size_t>(model.bytes.size())});
-  for (WireField field; fields.next(field);) {
-    if (field.number != kGraphOfModel) {
-      put_field(out, field);
-      continue;
-    }
-    std::string graph;
-    std::size_t at = 0;
-    WireReader parts = fields.message(field, "the graph");
-    for (WireField part; parts.next(part);) {
-      OnnxWriter chain;
-      const bool node = part.number == kNodeOfGraph;
-      if (node && is_long(model.graph.nodes.at(at)) && pairs.write(model.graph.nodes[at], chain)) {
-        graph += chain.body();
-      } else {
-        put_field(graph, part);
-      }
-      at += node;
-    }
-    put_bytes(out, kGraphOfModel, graph);
-  }
+  std::size_t at = 0;
+  const std::string out =
+      with_graph_fields(model.path,
+                        {reinterpret_cast<const char*>(model.bytes.data()),
+                         static_cast<std::size_t>(model.bytes.size())},
+                        [&](const WireReader&, const WireField& part, std::string& graph) {
+                          if (part.number != kNodeOfGraph) return put_field(graph, part);
+                          const OnnxNode& node = model.graph.nodes.at(at++);
+                          OnnxWriter chain;
+                          if (!is_long(node) || !pairs.write(node, chain))
+                            return put_field(graph, part);
+                          graph += chain.body();
+                        });
   Bytes bytes(static_cast<std::int64_t>(out.size()));
   std::ranges::copy(out, reinterpret_cast<char*>(bytes.data()));
   return parse_onnx(model.path, std::move(bytes), true);
 }
 
-std::string with_own_names(const std::string& path, std::string model) {
+std::string with_own_names(const std::string& path, const std::string& model) {
   std::set<std::string, std::less<>> names;
-  bool twice = false;
-  std::string out;
-  WireReader fields(path, model);
-  for (WireField field; fields.next(field);) {
-    if (field.number != kGraphOfModel) {
-      put_field(out, field);
-      continue;
-    }
-    std::string graph;
-    WireReader parts = fields.message(field, "the graph");
-    for (WireField part; parts.next(part);) {
-      if (part.number != kNodeOfGraph) {
-        put_field(graph, part);
-        continue;
-      }
-      std::string node;
-      WireReader members = parts.message(part, "a node");
-      for (WireField member; members.next(member);) {
-        if (member.number != kNameOfNode || member.bytes.empty()) {
-          put_field(node, member);
-          continue;
-        }
-        std::string name(member.bytes);
-        while (!names.insert(name).second) {
-          name += "_";
-          twice = true;
-        }
-        put_bytes(node, kNameOfNode, name);
-      }
-      put_bytes(graph, kNodeOfGraph, node);
-    }
-    put_bytes(out, kGraphOfModel, graph);
-  }
-  return twice ? out : model;
+  return with_graph_fields(path, model,
+                           [&](const WireReader& parts, const WireField& part, std::string& graph) {
+                             if (part.number != kNodeOfGraph) return put_field(graph, part);
+                             std::string node;
+                             WireReader members = parts.message(part, "a node");
+                             for (WireField member; members.next(member);) {
+                               if (member.number != kNameOfNode || member.bytes.empty()) {
+                                 put_field(node, member);
+                                 continue;
+                               }
+                               std::string name(member.bytes);
+                               while (!names.insert(name).second) name += "_";
+                               put_bytes(node, kNameOfNode, name);
+                             }
+                             put_bytes(graph, kNodeOfGraph, node);
+                           });
 }
 
 }  // namespace numemu::net

@@ -772,12 +772,12 @@ std::vector<std::string> states_in_float32(const Graph& graph, const OnnxLayers&
 }
 
 std::string quantized_file(const ImportedFile& file, const Graph& graph, const OnnxLayers& layers) {
-  std::string model = QuantizedFile(file, graph, layers).run();
+  const std::string model = QuantizedFile(file, graph, layers).run();
   std::set<std::string_view> names;
   const bool twice = std::ranges::any_of(file.model.graph.nodes, [&](const OnnxNode& node) {
     return !node.name.empty() && !names.insert(node.name).second;
   });
-  return twice ? with_own_names(file.model.path, std::move(model)) : model;
+  return twice ? with_own_names(file.model.path, model) : model;
 }
 
 }  // namespace numemu::net

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "emu/net/model/onnx/constant.hpp"
+#include "emu/net/model/onnx/einsum_equation.hpp"
 #include "emu/net/ops/conv.hpp"
 #include "emu/net/ops/recurrent.hpp"
 
@@ -61,21 +62,14 @@ struct Labels {
   std::string constant, other, result;
 };
 
-std::optional<Labels> labels_of(std::string_view equation, std::size_t constant) {
-  std::string text(equation);
-  std::erase(text, ' ');
-  const std::size_t arrow = text.find("->"), comma = text.find(',');
-  if (comma == std::string::npos) return std::nullopt;
-  const std::string first = text.substr(0, comma),
-                    second = text.substr(comma + 1, std::min(arrow, text.size()) - comma - 1);
-  Labels out{constant == 0 ? first : second, constant == 0 ? second : first, ""};
+std::optional<Labels> labels_of(std::string_view text, std::size_t constant) {
+  const EinsumEquation equation = parse_equation(text);
+  const std::vector<std::string>& terms = equation.terms;
+  if (terms.size() < 2 || (terms.size() > 2 && constant > 0)) return std::nullopt;
+  Labels out{terms[constant == 0 ? 0 : 1], "", equation.result};
   if (out.constant.find('.') != std::string::npos) return std::nullopt;
-  if (arrow != std::string::npos) {
-    out.result = text.substr(arrow + 2);
-  } else {
-    for (const char c : first + second)
-      if (std::ranges::count(first + second, c) == 1) out.result += c;
-  }
+  for (std::size_t i = 0; i < terms.size(); ++i)
+    if (i != (constant == 0 ? 0 : 1)) out.other += terms[i];
   return out;
 }
 

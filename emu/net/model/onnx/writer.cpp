@@ -147,4 +147,21 @@ std::string OnnxWriter::model(std::string_view graph, std::int64_t opset,
   return out;
 }
 
+std::string with_graph_fields(const std::string& path, std::string_view model,
+                              const WriteGraphField& write) {
+  std::string out;
+  WireReader fields(path, model);
+  for (WireField field; fields.next(field);) {
+    if (field.number != kGraph) {
+      put_field(out, field);
+      continue;
+    }
+    std::string graph;
+    WireReader parts = fields.message(field, "the graph");
+    for (WireField part; parts.next(part);) write(parts, part, graph);
+    put_bytes(out, kGraph, graph);
+  }
+  return out;
+}
+
 }  // namespace numemu::net

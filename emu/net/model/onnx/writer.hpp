@@ -1,6 +1,7 @@
 // An ONNX model put together node by node, as bytes (onnx/onnx.proto).
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "emu/net/model/onnx/tensor.hpp"
+#include "emu/net/model/onnx/wire.hpp"
 #include "emu/net/tensor.hpp"
 
 namespace numemu::net {
@@ -55,5 +57,15 @@ class OnnxWriter {
  private:
   std::string nodes_, initializers_, inputs_, outputs_;
 };
+
+/// Numbers of fields of a GraphProto and of a NodeProto.
+inline constexpr std::uint32_t kNodeOfGraph = 1, kInitializerOfGraph = 5, kNameOfNode = 3;
+
+/// The bytes of a model with its graph written anew: `write` puts what stands in the place of each
+/// of the graph's fields, in their order. Throws Error naming `path` and the place.
+using WriteGraphField =
+    std::function<void(const WireReader& graph, const WireField& field, std::string& out)>;
+std::string with_graph_fields(const std::string& path, std::string_view model,
+                              const WriteGraphField& write);
 
 }  // namespace numemu::net

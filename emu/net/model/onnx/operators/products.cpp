@@ -4,10 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <set>
 #include <utility>
 
 #include "emu/net/model/onnx/arithmetic.hpp"
+#include "emu/net/model/onnx/einsum_equation.hpp"
 #include "emu/net/ops/batch_norm.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/matmul.hpp"
@@ -540,36 +541,6 @@ Labels ellipsis(std::size_t count) {
   return out;
 }
 
-struct Equation {
-  std::vector<std::string> terms;
-  std::string result;
-  bool has_result = false;
-};
-
-Equation parse(std::string_view text) {
-  Equation equation{{""}, "", false};
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    std::string& term = equation.has_result ? equation.result : equation.terms.back();
-    if (c == ' ') continue;
-    if (c == ',' && !equation.has_result) {
-      equation.terms.emplace_back();
-    } else if (text.substr(i, 2) == "->" && !equation.has_result) {
-      equation.has_result = true;
-      ++i;
-    } else if (text.substr(i, 3) == "..." && term.find('.') == std::string::npos) {
-      term += '.';
-      i += 2;
-    } else if ((c | 32) >= 'a' && (c | 32) <= 'z') {
-      term += c;
-    } else {
-      throw Error(fmt::format("expected letters, commas, '...' and '->', found '{}'",
-                              printable(text.substr(i, 1))));
-    }
-  }
-  return equation;
-}
-
 Labels labels_of(const std::string& term, std::size_t ellipsis_axes) {
   Labels labels;
   for (const char c : term) {
@@ -586,15 +557,12 @@ Labels labels_of(const std::string& term, std::size_t ellipsis_axes) {
 }
 
 Values einsum(OnnxImporter& importer, const OnnxNode& node) {
-  constexpr std::size_t kLongest = 200;
-  const std::string_view text = text_or(node, "equation", "");
-  if (text.size() > kLongest) throw Error("expected an equation of at most 200 characters");
-  const Equation equation = parse(text);
+  const EinsumEquation equation = parse_equation(text_or(node, "equation", ""));
   if (equation.terms.size() != node.inputs.size() || node.inputs.empty())
     throw Error(fmt::format("expected as many terms of the equation as inputs, {}, found {}",
                             node.inputs.size(), equation.terms.size()));
   std::vector<Labelled> operands;
-  std::map<int, int> uses;
+  std::set<int> used;
   std::size_t most = 0;  // axes of an ellipsis
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     const OnnxValue& value = importer.input(node, i);
@@ -606,19 +574,11 @@ Values einsum(OnnxImporter& importer, const OnnxNode& node) {
           fmt::format("expected input {} to have the axes '{}', found {}", i, term, value.rank()));
     most = std::max(most, value.rank() - named);
     operands.push_back({value, labels_of(term, value.rank() - named)});
-    for (const int label : operands.back().labels) ++uses[label];
+    used.insert(operands.back().labels.begin(), operands.back().labels.end());
   }
-  Labels out;
-  if (equation.has_result) {
-    out = labels_of(equation.result, most);
-  } else {  // what occurs once, in the order of letters
-    out = ellipsis(most);
-    for (const auto& [label, count] : uses) {
-      if (label > 0 && count == 1) out.push_back(label);
-    }
-  }
+  const Labels out = labels_of(equation.result, most);
   for (const int label : out) {
-    if (!uses.contains(label)) throw Error("expected labels of the result among the inputs'");
+    if (!used.contains(label)) throw Error("expected labels of the result among the inputs'");
   }
   Labelled y = operands[0];
   if (operands.size() == 1) {
