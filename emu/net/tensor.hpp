@@ -137,7 +137,8 @@ struct NamedTensor {
 
 struct NamedShape {
   std::string name;
-  Shape shape;  ///< of one sample
+  Shape shape;         ///< of one sample
+  bool image = false;  ///< [height, width, channels]; ONNX has the channels first
 };
 /// A packed batch [samples, elements of all parts] has the parts of a sample side by side. Gives a
 /// tensor [samples, shape...] for each; of one part the batch itself.

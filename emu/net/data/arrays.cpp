@@ -237,7 +237,7 @@ class ArraySamples final : public Samples {
           values[i] = table[i % static_cast<std::size_t>(channels) * kByteValues +
                             static_cast<std::size_t>(values[i])];
       }
-      names.push_back({name, std::move(sample)});
+      names.push_back({name, std::move(sample), images_ && x.array.shape.size() == 4});
       notes.push_back(
           fmt::format("{} {} {}", name, shape_text(x.array.shape), to_string(x.array.type)));
     }

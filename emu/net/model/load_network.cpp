@@ -19,18 +19,30 @@
 namespace numemu::net {
 namespace {
 
-/// The extents of a sample, for axes that the file leaves open.
+/// What the data set gives the network's only input.
+NamedShape only_input(const Dataset& data) {
+  return {"", data.input_shape(), data.kind() == DataKind::images};
+}
+
+/// The extents of a sample, for axes that the file leaves open, and which inputs are images.
 ImportOptions shapes_of(const OnnxModel& model, const Dataset& data) {
   ImportOptions options;
   for (const OnnxValueInfo& input : model.graph.inputs) {
     const auto named = std::ranges::find(data.inputs(), input.name, &NamedShape::name);
-    Shape shape = named == data.inputs().end() ? data.input_shape() : named->shape;
-    if (shape.size() == 3) shape = {shape[2], shape[0], shape[1]};  // images are [c, h, w] in ONNX
+    auto [name, shape, image] = named == data.inputs().end() ? only_input(data) : *named;
+    options.images[std::string(input.name)] = image;
+    if (image) std::rotate(shape.begin(), shape.end() - 1, shape.end());
     Shape& whole = options.input_shapes[std::string(input.name)] = shape;
     whole.insert(
         whole.begin() + static_cast<std::ptrdiff_t>(std::min(batch_axis(input), whole.size())), 1);
   }
   return options;
+}
+
+/// The shape as ONNX has it: an image's channels come first.
+std::string file_order(Shape shape, bool image) {
+  if (image) std::rotate(shape.begin(), shape.end() - 1, shape.end());
+  return to_string(shape);
 }
 
 /// The inputs in the order of the data set's, which are packed in it.
@@ -47,10 +59,11 @@ void order_inputs(ImportedModel& model, const std::string& path, const Dataset& 
                   ", the network's inputs are " + joined(names, ", ") +
                   " (targets are y or y/OUTPUT)");
     const auto old = static_cast<std::size_t>(found - names.begin());
-    if (graph.inputs[old].shape != own.shape)
-      throw Error(path + ": expected an input " + own.name + " of shape " + to_string(own.shape) +
-                  " for the data set " + data.name() + ", found " +
-                  to_string(graph.inputs[old].shape));
+    const bool image = model.inputs[old].image;
+    if (const Shape& shape = graph.inputs[old].shape; shape != own.shape || image != own.image)
+      throw Error(path + ": expected an input " + own.name + " of shape " +
+                  file_order(own.shape, own.image) + " for the data set " + data.name() +
+                  ", found " + file_order(shape, image));
     moved[old] = static_cast<int>(inputs.size());
     inputs.push_back(graph.inputs[old]);
   }
@@ -67,12 +80,6 @@ void order_inputs(ImportedModel& model, const std::string& path, const Dataset& 
   for (OnnxPort& output : model.outputs) renumber(output.value);
 }
 
-/// The shape as ONNX has it: an image's channels come first.
-std::string file_order(Shape shape, bool image) {
-  if (image) std::rotate(shape.begin(), shape.end() - 1, shape.end());
-  return to_string(shape);
-}
-
 Graph fitting(ImportedModel model, const std::string& path, const Dataset& data) {
   if (!data.inputs().empty()) {
     order_inputs(model, path, data);
@@ -80,11 +87,14 @@ Graph fitting(ImportedModel model, const std::string& path, const Dataset& data)
     throw Error(path + ": expected a network of one input, found " +
                 std::to_string(model.inputs.size()) +
                 "; give a data set that names them: npy:FILE.npz with an array for each");
-  } else if (const Shape& shape = model.graph.inputs.at(0).shape; shape != data.input_shape()) {
+  } else {
+    const NamedShape expected = only_input(data);
+    const Shape& shape = model.graph.inputs.at(0).shape;
     const bool image = model.inputs[0].image;
-    throw Error(path + ": expected an input of shape " +
-                file_order(data.input_shape(), image && data.input_shape().size() == shape.size()) +
-                " for the data set " + data.name() + ", found " + file_order(shape, image));
+    if (shape != expected.shape || image != expected.image)
+      throw Error(path + ": expected an input of shape " +
+                  file_order(expected.shape, expected.image) + " for the data set " + data.name() +
+                  ", found " + file_order(shape, image));
   }
   for (const OnnxPort& output : model.outputs)
     model.graph.outputs.push_back({output.name, output.value});

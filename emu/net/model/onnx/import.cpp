@@ -693,7 +693,9 @@ void OnnxImporter::add_inputs() {
       throw Error(fmt::format("{}: input {}: expected 1 to {} axes, found {}", model_.path, name,
                               kMostAxes, dims.size()));
     OnnxValue value;
-    value.image = images && dims.size() == 4 && batch == 0;
+    const auto image = options_.images.find(name);
+    value.image =
+        (image == options_.images.end() ? images : image->second) && dims.size() == 4 && batch == 0;
     value.number = static_cast<int>(graph_.inputs.size());
     Shape shape = dims;
     shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(batch));

@@ -34,6 +34,9 @@ struct ImportedModel {
 struct ImportOptions {
   /// Shapes with the batch, in ONNX axis order, of inputs whose extents the file leaves open.
   std::map<std::string, Shape, std::less<>> input_shapes;
+  /// Whether samples of an input of four axes come as images [h, w, c]; of others all do where the
+  /// file has convolutions or pooling, else none.
+  std::map<std::string, bool, std::less<>> images = {};
   /// All arrays of a run are one sample: no axis is the batch, every shape is a number, and the
   /// graph runs with a batch of 1.
   bool one_sample = false;

@@ -1,13 +1,18 @@
 // Networks by name, and the message for a file that cannot be read.
 #include "emu/net/model/load_network.hpp"
 
+#include <numeric>
+
+#include "emu/net/data/load_dataset.hpp"
 #include "emu/net/model/onnx/checkpoint.hpp"
 #include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/npy.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/model/onnx_models.hpp"
 #include "tests/emu/net/train/synthetic.hpp"
+#include "tests/files.hpp"
 
 namespace numemu::net::load_network_test {
 namespace {
@@ -27,6 +32,49 @@ TEST_CASE("unknown names offer the nearest and files are told from names", "[fas
   CHECK(!names_onnx_file("onnx"));
   CHECK_THROWS_WITH(load_network("no/such/file.onnx", data),
                     Catch::StartsWith("no/such/file.onnx"));
+}
+
+/// The network's output for the first test sample of x.npy, whose numbers count from 0.
+std::vector<float> output_for(const test::ModelWriter& model, const Shape& image,
+                              const std::string& options) {
+  const numemu::test::TemporaryFolder folder;
+  numemu::test::write_file(folder / "m.onnx", model.file());
+  std::vector<float> numbers(static_cast<std::size_t>(element_count(image)));
+  std::iota(numbers.begin(), numbers.end(), 0.0f);
+  Shape shape = image;
+  shape.insert(shape.begin(), 1);
+  write_npy(folder / "x.npy", ArrayType::float32, shape, numbers.data());
+  const Dataset data = load_dataset("npy:x=" + (folder / "x.npy") + options, "");
+  const LoadedNetwork network = load_network(folder / "m.onnx", data);
+  Targets none;
+  Numerics float32;
+  return forward(network.graph, data.test_batch(0, 1, none), float32).data;
+}
+
+TEST_CASE("a network without convolutions reads images in the order of its file", "[fast]") {
+  // Flatten of [c, h, w] counts from 0, whatever order the data set keeps; [2, 2, 2] would fit in
+  // both.
+  for (const Shape& image : {Shape{1, 3, 2}, Shape{2, 3, 4}, Shape{2, 2, 2}}) {
+    test::ModelWriter model;
+    model.input("x", {-1, image[0], image[1], image[2]}).node("Flatten", {"x"}, {"y"}).output("y");
+    std::vector<float> expected(static_cast<std::size_t>(element_count(image)));
+    std::iota(expected.begin(), expected.end(), 0.0f);
+    CHECK(output_for(model, image, "") == expected);
+    CHECK(output_for(model, image, ",layout=none") == expected);
+  }
+}
+
+TEST_CASE("convolutions read arrays that the data set does not turn", "[fast]") {
+  // One weight per channel: 1 and 100.
+  test::ModelWriter model;
+  model.input("x", {-1, 2, 2, 2})
+      .floats("w", {1, 2, 1, 1}, {1, 100})
+      .node("Conv", {"x", "w"}, {"c"})
+      .node("Flatten", {"c"}, {"y"})
+      .output("y");
+  const std::vector<float> expected{400, 501, 602, 703};
+  CHECK(output_for(model, {2, 2, 2}, "") == expected);
+  CHECK(output_for(model, {2, 2, 2}, ",layout=none") == expected);
 }
 
 TEST_CASE("a checkpoint of an earlier version has the network before training in its graph",
