@@ -24,14 +24,30 @@ NamedShape only_input(const Dataset& data) {
   return {"", data.input_shape(), data.kind() == DataKind::images};
 }
 
-/// The extents of a sample, for axes that the file leaves open, and which inputs are images.
+/// Whether the extents that the file gives an input are those of such a sample.
+bool fits(const OnnxValueInfo& input, const Shape& sample) {
+  if (input.dims.size() != sample.size() + 1) return false;
+  for (std::size_t i = 0; i < sample.size(); ++i) {
+    const std::int64_t extent = input.dims[i + 1].extent;
+    if (extent > 0 && extent != sample[i]) return false;
+  }
+  return true;
+}
+
+/// The extents of a sample, for axes that the file leaves open, and which inputs are images:
+/// channels come first in ONNX, but last where only that fits the file, as TensorFlow's exports.
 ImportOptions shapes_of(const OnnxModel& model, const Dataset& data) {
   ImportOptions options;
   for (const OnnxValueInfo& input : model.graph.inputs) {
     const auto named = std::ranges::find(data.inputs(), input.name, &NamedShape::name);
     auto [name, shape, image] = named == data.inputs().end() ? only_input(data) : *named;
+    if (image) {
+      Shape first = shape;
+      std::rotate(first.begin(), first.end() - 1, first.end());
+      image = fits(input, first) || !fits(input, shape);
+      if (image) shape = std::move(first);
+    }
     options.images[std::string(input.name)] = image;
-    if (image) std::rotate(shape.begin(), shape.end() - 1, shape.end());
     Shape& whole = options.input_shapes[std::string(input.name)] = shape;
     whole.insert(
         whole.begin() + static_cast<std::ptrdiff_t>(std::min(batch_axis(input), whole.size())), 1);
@@ -60,7 +76,7 @@ void order_inputs(ImportedModel& model, const std::string& path, const Dataset& 
                   " (targets are y or y/OUTPUT)");
     const auto old = static_cast<std::size_t>(found - names.begin());
     const bool image = model.inputs[old].image;
-    if (const Shape& shape = graph.inputs[old].shape; shape != own.shape || image != own.image)
+    if (const Shape& shape = graph.inputs[old].shape; shape != own.shape)
       throw Error(path + ": expected an input " + own.name + " of shape " +
                   file_order(own.shape, own.image) + " for the data set " + data.name() +
                   ", found " + file_order(shape, image));
@@ -91,7 +107,7 @@ Graph fitting(ImportedModel model, const std::string& path, const Dataset& data)
     const NamedShape expected = only_input(data);
     const Shape& shape = model.graph.inputs.at(0).shape;
     const bool image = model.inputs[0].image;
-    if (shape != expected.shape || image != expected.image)
+    if (shape != expected.shape)
       throw Error(path + ": expected an input of shape " +
                   file_order(expected.shape, expected.image) + " for the data set " + data.name() +
                   ", found " + file_order(shape, image));

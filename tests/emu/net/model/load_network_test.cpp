@@ -64,6 +64,22 @@ TEST_CASE("a network without convolutions reads images in the order of its file"
   }
 }
 
+TEST_CASE("a file whose input has the channels last reads them there", "[fast]") {
+  // TensorFlow's exports turn images before their convolutions. x [c, h, w] counts from 0.
+  test::ModelWriter last;
+  last.input("x", {-1, 3, 2, 1}).node("Flatten", {"x"}, {"y"}).output("y");
+  CHECK(output_for(last, {1, 3, 2}, "") == std::vector<float>{0, 1, 2, 3, 4, 5});
+  test::ModelWriter model;
+  model.input("x", {-1, 3, 2, 2})
+      .node("Transpose", {"x"}, {"t"},
+            {test::attribute("perm", std::vector<std::int64_t>{0, 3, 1, 2})})
+      .floats("w", {1, 2, 1, 1}, {1, 100})
+      .node("Conv", {"t", "w"}, {"c"})
+      .node("Flatten", {"c"}, {"y"})
+      .output("y");
+  CHECK(output_for(model, {2, 3, 2}, "") == std::vector<float>{600, 701, 802, 903, 1004, 1105});
+}
+
 TEST_CASE("convolutions read arrays that the data set does not turn", "[fast]") {
   // One weight per channel: 1 and 100.
   test::ModelWriter model;
