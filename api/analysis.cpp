@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "api/formats.hpp"
 #include "api/text/lists.hpp"
@@ -95,9 +96,21 @@ struct Subject {
   bool sampled() const { return !law; }
 };
 
+/// Of --scale-rule, in a table and for one format.
+const char* const kBest = "best";
+const char* const kPowerOfTwo = "power-of-two";
+void require_rule(const std::string& name) {
+  try {
+    require_scale_rule(name, {kBest, kPowerOfTwo});
+  } catch (const Error& error) {
+    throw usage_error(fmt::format("--scale-rule: {}", error.what()));
+  }
+}
+
 /// The scale that a rule chooses for the numbers of the file, or for all draws of the law, each
 /// rounded to float32.
 double scale_by_rule(const std::string& name, const Subject& s) {
+  require_rule(name);
   const ScaleRule& rule = find_scale_rule(name);
   std::vector<float> x(static_cast<std::size_t>(s.n));
   RandomSource source = s.conversion.random;
@@ -254,8 +267,6 @@ constexpr std::ptrdiff_t kLimitNumbers = std::ptrdiff_t{1} << 16;  // of a block
 constexpr int kWidestLimit = 12;                                   // bits
 constexpr int kWidestScalar = 16;                                  // bits
 constexpr std::int64_t kParts = 128;  // of draws, for an interval: blocks are shorter than a part
-const char* const kBest = "best";
-const char* const kPowerOfTwo = "power-of-two";
 
 /// A law or the numbers of a file.
 struct LawNumbers {
@@ -482,7 +493,13 @@ AnalysisTable analyze_table(const AnalysisTableRequest& request) {
     std::string rule;
   };
   const std::vector<std::string> rules = expanded_lists(request.rules);
+  for (const std::string& rule : rules) require_rule(rule);
   std::vector<Task> tasks;
+  std::set<std::pair<std::string, std::string>> formats_and_rules;
+  const auto add_once = [&](const Task& task, const std::string& rule) {
+    const std::string& name = task.block != nullptr ? task.block->name : task.scalar->name;
+    if (formats_and_rules.emplace(name, rule).second) tasks.push_back(task);
+  };
   std::vector<std::string> unserved;
   Asked asked;
   const auto add = [&](const std::string& name) {
@@ -499,18 +516,18 @@ AnalysisTable analyze_table(const AnalysisTableRequest& request) {
       task.rule = task.block->default_rule;
     }
     bool served = rules.empty();
-    if (rules.empty()) tasks.push_back(task);
+    if (rules.empty()) add_once(task, task.rule);
     std::string refused;
     for (const std::string& rule : rules) {
       try {
         task.rule = rule;
-        if (task.block != nullptr) find_scale_rule(rule, *task.block);
-        if (task.scalar != nullptr && rule != kBest && rule != kPowerOfTwo) find_scale_rule(rule);
+        add_once(task, task.block != nullptr ? find_scale_rule(rule, *task.block).name
+                       : rule == kBest || rule == kPowerOfTwo ? rule
+                                                              : find_scale_rule(rule).name);
       } catch (const Error& error) {
         refused = error.what();
         continue;
       }
-      tasks.push_back(task);
       served = true;
     }
     if (!served) {
@@ -537,7 +554,12 @@ AnalysisTable analyze_table(const AnalysisTableRequest& request) {
     if (!clips.empty() && std::ranges::find(table.notes, clips) == table.notes.end())
       table.notes.push_back(clips);
   }
-  const std::vector<std::string> texts = expanded_lists(request.numbers);
+  std::vector<std::string> texts;
+  std::set<std::string> laws;
+  for (const std::string& text : expanded_lists(request.numbers)) {
+    if (laws.insert(names_file(text) ? text : Distribution::parse(text, false).name()).second)
+      texts.push_back(text);
+  }
   table.files = std::ranges::all_of(texts, names_file);
   for (const std::string& text : texts) {
     const LawNumbers numbers = law_numbers(text, request);

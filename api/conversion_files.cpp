@@ -439,7 +439,7 @@ QuantizedFile quantize_file(const QuantizeRequest& o) {
   if (!o.scales_in.empty()) {
     StoredArray in = open_input(o.scales_in);
     scales = read_codes(in, {.format = f.scale, .told_by = f.name + ", whose scales are"}).array;
-    check_given_scales(o.scales_in, f, layout, scales);
+    check_given_scales(o.scales_in, f, layout, scales, file.numbers);
     options.scales = &scales;
   }
   if (!o.tensor_scale_in.empty()) options.tensor_scale = given_tensor_scale(o.tensor_scale_in, f);

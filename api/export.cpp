@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "api/infer_files.hpp"
 #include "api/networks.hpp"
@@ -26,11 +27,37 @@
 namespace numemu::api {
 namespace {
 
+/// The outputs of a network, each [samples, ...], in order.
+using NamedOutputs = std::vector<std::pair<std::string, Tensor>>;
+
+NamedOutputs outputs_of(const Graph& graph, const std::vector<net::OnnxPort>& ports,
+                        const std::vector<Tensor>& inputs, net::Numerics& numerics) {
+  NamedOutputs out;
+  for (const net::OnnxPort& port : ports) out.emplace_back(port.name, Tensor());
+  net::forward_values(graph, inputs, numerics, {}, [&](int made, const Tensor& value) {
+    for (std::size_t i = 0; i < ports.size(); ++i)
+      if (ports[i].value == made)
+        out[i].second = ports[i].image ? with_axis_moved(value, 3, 1) : value;
+  });
+  return out;
+}
+
+/// Those of a packed batch.
+NamedOutputs outputs_of(const Graph& graph, const Tensor& batch, net::Numerics& numerics) {
+  std::vector<net::OnnxPort> ports;
+  for (const net::GraphOutput& output : graph.outputs) ports.push_back({output.name, output.value});
+  if (ports.empty()) ports.push_back({"", static_cast<int>(graph.value_count()) - 1});
+  return outputs_of(
+      graph, ports,
+      graph.inputs.size() > 1 ? net::unpacked(batch, graph.inputs) : std::vector<Tensor>{batch},
+      numerics);
+}
+
 /// Adds an output of [samples, ...].
 void compare(const net::Tensor& a, const net::Tensor& b, Agreement& out) {
   const std::int64_t samples = a.dim(0), width = a.size() / std::max<std::int64_t>(1, samples);
   const bool first = out.outputs == 0;
-  out.samples = samples;
+  if (first) out.samples = samples;
   out.outputs += a.size();
   for (std::int64_t i = 0; i < samples; ++i) {
     const float *x = a.data.data() + i * width, *y = b.data.data() + i * width;
@@ -48,9 +75,20 @@ void compare(const net::Tensor& a, const net::Tensor& b, Agreement& out) {
   }
 }
 
-Agreement compared(const net::Tensor& a, const net::Tensor& b) {
+/// All outputs, those of the file `path` by the names of the network's, where it has names.
+Agreement compared(const NamedOutputs& own, const NamedOutputs& back, const std::string& path) {
   Agreement out;
-  compare(a, b, out);
+  for (const auto& [name, value] : own) {
+    const auto found = name.empty()
+                           ? back.begin()
+                           : std::ranges::find(back, name, &NamedOutputs::value_type::first);
+    if (found == back.end() || found->second.shape != value.shape)
+      throw Error(fmt::format("{}: read back: expected an output {} of shape {}, found {}", path,
+                              name, net::to_string(value.shape),
+                              found == back.end() ? "none" : net::to_string(found->second.shape)));
+    out.names.push_back(found->first);
+    compare(value, found->second, out);
+  }
   return out;
 }
 
@@ -117,7 +155,7 @@ Agreement export_on_data(const Export& e) {
   experiments::freeze(numerics, graph, dataset);
   net::Targets targets;
   const net::Tensor batch = dataset.calibration_batch(0, samples, targets);
-  const net::Tensor own = net::forward(graph, batch, numerics);
+  const NamedOutputs own = outputs_of(graph, batch, numerics);
   const net::OnnxLayers layers = policies::onnx_layers(numerics, !e.onnx);
   const Recipe plain = policies::with_ranges(e.recipe, {}, e.names.where());
   std::optional<net::ImportedFile> source;
@@ -134,26 +172,14 @@ Agreement export_on_data(const Export& e) {
   const Graph back = net::load_network(e.asked.out, dataset).graph;
   if (e.onnx) {
     net::Numerics float32;
-    Agreement out = compared(own, net::forward(back, batch, float32));
+    Agreement out = compared(own, outputs_of(back, batch, float32), e.asked.out);
     out.notes = notes_of(source, graph, layers);
     return out;
   }
   policies::RecipeNumerics same(
       policies::with_checkpoint_ranges(plain, e.asked.out, e.names.where()), back, e.names.where());
   experiments::freeze(same, back, dataset);
-  return compared(own, net::forward(back, batch, same));
-}
-
-/// Every output, [samples, ...] in ONNX's order, rounded where `edges` round it.
-std::map<std::string, Tensor> outputs_of(const net::ImportedModel& model,
-                                         const std::vector<Tensor>& inputs,
-                                         net::Numerics& numerics) {
-  std::map<std::string, Tensor> out;
-  net::forward_values(model.graph, inputs, numerics, {}, [&](int made, const Tensor& value) {
-    for (const net::OnnxPort& port : model.outputs)
-      if (port.value == made) out[port.name] = port.image ? with_axis_moved(value, 3, 1) : value;
-  });
-  return out;
+  return compared(own, outputs_of(back, batch, same), e.asked.out);
 }
 
 Agreement export_on_arrays(const Export& e) {
@@ -186,7 +212,7 @@ Agreement export_on_arrays(const Export& e) {
   };
   numerics.freeze(model.graph, inputs[0].dim(0), batch);
   const std::vector<Tensor> first = batch(0, samples);
-  const std::map<std::string, Tensor> own = outputs_of(model, first, numerics);
+  const NamedOutputs own = outputs_of(model.graph, model.outputs, first, numerics);
   const net::OnnxLayers layers = policies::onnx_layers(numerics, !e.onnx);
   const Recipe plain = policies::with_ranges(e.recipe, {}, where);
   if (e.onnx) {
@@ -200,28 +226,19 @@ Agreement export_on_arrays(const Export& e) {
     net::write_coded(e.asked.out, model.graph, layers, described);
   }
   const net::ImportedModel back = load_model(e.asked.out, arrays, e.context.folders);
-  std::map<std::string, Tensor> there;
+  NamedOutputs there;
   const std::vector<Tensor> again =
       samples_of(arranged(back, arrays, "--in", as_inferred), 0, samples);
   if (e.onnx) {
     net::Numerics float32;
-    there = outputs_of(back, again, float32);
+    there = outputs_of(back.graph, back.outputs, again, float32);
   } else {
     policies::RecipeNumerics same(policies::with_checkpoint_ranges(plain, e.asked.out, where),
                                   back.graph, where);
     same.freeze(back.graph, inputs[0].dim(0), batch);
-    there = outputs_of(back, again, same);
+    there = outputs_of(back.graph, back.outputs, again, same);
   }
-  Agreement out;
-  for (const net::OnnxPort& port : model.outputs) {
-    const auto found = there.find(port.name);
-    const Tensor& value = own.at(port.name);
-    if (found == there.end() || found->second.shape != value.shape)
-      throw Error(fmt::format("{}: read back: expected an output {} of shape {}, found {}",
-                              e.asked.out, port.name, net::to_string(value.shape),
-                              found == there.end() ? "none" : net::to_string(found->second.shape)));
-    compare(value, found->second, out);
-  }
+  Agreement out = compared(own, there, e.asked.out);
   if (e.onnx) out.notes = notes_of(source, model.graph, layers);
   return out;
 }

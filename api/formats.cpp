@@ -312,12 +312,24 @@ BlockQuantization quantization_of(const QuantizeOptions& options, const BlockFor
 }
 
 void check_given_scales(const std::string& name, const BlockFormat& f, const BlockLayout& layout,
-                        const Array& scales) {
+                        const Array& scales, const Array& x) {
   require_type(name, scales.type, {container_type(*f.scale)}, "scales");
   if (scales.shape != layout.scale_shape)
     throw Error(fmt::format("{}: shape: expected {} for {}, found {}", name,
                             shape_text(layout.scale_shape), f.name, shape_text(scales.shape)));
   check_scales(f, name, scales.data.data(), layout.blocks);
+  if (!f.tensor_scale) return;  // none is 0
+  for (std::int64_t b = 0; b < layout.blocks; ++b) {
+    const std::uint64_t code = load_code(*f.scale, scales.data.data(), b);
+    if (numemu::decode(*f.scale, code).kind != Class::zero) continue;
+    layout.block(b).for_each([&](std::int64_t i) {
+      const float value = x.as<float>()[i];
+      if (value != 0 && std::isfinite(value))
+        throw Error(fmt::format(
+            "{}: element {} is 0, expected a scale above 0 for a block whose element {} of x is {}",
+            name, b, i, value));
+    });
+  }
 }
 
 void check_given_tensor_scale(const std::string& name, const BlockFormat& f, float scale) {
@@ -330,7 +342,7 @@ QuantizedArray quantize(const Array& x, const QuantizeOptions& options) {
   require_type("x", x.type, {ArrayType::float32}, "numbers");
   const BlockFormat& f = find_block_format(options.block);
   const BlockLayout layout = block_layout(f, x.shape, options.axis);
-  if (options.scales != nullptr) check_given_scales("scales", f, layout, *options.scales);
+  if (options.scales != nullptr) check_given_scales("scales", f, layout, *options.scales, x);
   if (options.tensor_scale) check_given_tensor_scale("tensor scale", f, *options.tensor_scale);
   return quantize(x, quantization_of(options, f, conversion_of(*f.element, options.words)), layout,
                   {.zero_points = f.affine != Affine::sym});

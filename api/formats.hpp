@@ -150,9 +150,10 @@ QuantizedArray quantize(const Array& x, const BlockQuantization&, const BlockLay
 /// quantize() into the arrays of `q` that have elements, with its `how` and `layout`; fills its
 /// counts.
 void quantize_into(const Array& x, QuantizedArray& q);
-/// Throws Error naming the array and the position where scales are not those of such blocks.
+/// Throws Error naming the array and the position where scales are not those of such blocks, or are
+/// 0 though a finite element of their block of x (float32) is not.
 void check_given_scales(const std::string& name, const BlockFormat&, const BlockLayout&,
-                        const Array& scales);
+                        const Array& scales, const Array& x);
 /// Throws Error where such a number is no tensor scale, or the format has none.
 void check_given_tensor_scale(const std::string& name, const BlockFormat&, float scale);
 /// How options quantize. Throws Error for a scale rule that does not serve the block format.

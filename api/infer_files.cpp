@@ -96,6 +96,25 @@ bool have_batch(const net::OnnxModel& file, const std::vector<NamedArray>& input
   return samples.size() <= 1 && !samples.contains(0) && !inputs.empty();
 }
 
+/// What to do about arrays of another number of samples than the file fixes; nothing where it
+/// fixes none.
+std::string advice_on_batch(const net::OnnxModel& file, const net::ImportOptions& options) {
+  for (const net::OnnxValueInfo& info : file.graph.inputs) {
+    const auto given = options.input_shapes.find(info.name);
+    const std::size_t axis = net::batch_axis(info);
+    if (given == options.input_shapes.end() || axis >= given->second.size() ||
+        axis >= info.dims.size())
+      continue;
+    const std::int64_t fixed = info.dims[axis].extent, found = given->second[axis];
+    if (fixed > 0 && fixed != found)
+      return fmt::format(
+          "; the file has a batch of {}, the arrays of {}: run {} at a time, or export the network "
+          "with an open batch (dynamic_axes)",
+          fixed, found, fixed);
+  }
+  return {};
+}
+
 /// Whether the first axis of every output has a row for each sample.
 bool outputs_have_samples(const net::ImportedModel& model) {
   for (const std::int64_t batch : {2, 3}) {
@@ -324,6 +343,7 @@ net::ImportedModel load_model(const std::string& name, const std::vector<NamedAr
   net::OnnxModel file = net::read_onnx(name);
   net::ImportOptions options = shapes_of(file, inputs);
   const bool may_be_one = net::has_all_extents(file, options);
+  const std::string advice = advice_on_batch(file, options);
   std::string reason = "the arrays have no common number of samples";
   options.one_sample = may_be_one && !have_batch(file, inputs, options);
   if (may_be_one &&
@@ -337,6 +357,8 @@ net::ImportedModel load_model(const std::string& name, const std::vector<NamedAr
       return with_note(std::move(model), options, reason);
     reason = "an output has no row for each sample";
   } catch (const Error& error) {
+    if (!may_be_one && !advice.empty() && error.kind() != ErrorKind::memory)
+      throw Error(error.what() + advice, error.kind());
     if (options.one_sample || !may_be_one || error.kind() == ErrorKind::memory) throw;
     reason = error.what();
   }

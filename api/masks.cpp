@@ -26,7 +26,10 @@ MaskLayout mask_layout(const MaskPolicy& policy, const ArrayShape& shape, std::o
   const std::size_t axes = shape.size();
   if (axes == 0) throw Error("x: shape: expected at least one axis, found []");
   if (policy.rule->span != MaskSpan::group && axis)
-    throw usage_error(fmt::format("axis: {} has no groups along one", policies::to_string(policy)));
+    throw usage_error(fmt::format("axis: not allowed with {}, {}", policies::to_string(policy),
+                                  policy.rule->span == MaskSpan::tile
+                                      ? "whose tiles lie along the last two axes"
+                                      : "which has no groups along an axis"));
   if (policy.rule->span == MaskSpan::tensor) return {.width = extent(shape, 0, axes)};
   if (policy.rule->span == MaskSpan::tile) {
     if (axes == 1)

@@ -177,7 +177,9 @@ struct ExportRequest {
 };
 /// Outputs of the file, read back, beside those of the recipe.
 struct Agreement {
+  /// `outputs`: elements of all; the class is that of the first.
   std::int64_t samples = 0, same_bits = 0, same_class = 0, outputs = 0;
+  std::vector<std::string> names = {};  ///< of the outputs; one may be nameless
   double largest = 0, difference = 0;   ///< magnitude of an output, and of a difference
   std::vector<std::string> notes = {};  ///< what the file computes otherwise than the recipe
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -16,6 +17,7 @@
 #include "emu/unit/reference/dot.hpp"
 #include "emu/unit/reference/given_result.hpp"
 #include "emu/unit/reference/register.hpp"
+#include "formats/call_text.hpp"
 #include "formats/containers.hpp"
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
@@ -230,6 +232,26 @@ class Results {
   const UnitDescription stored_;
 };
 
+/// Those whose source has a word that fits, in letters of either case: the set of an instruction.
+std::vector<const unit::Unit*> units_of_words(const std::string& pattern) {
+  const auto large = [](std::string text) {
+    std::ranges::transform(text, text.begin(),
+                           [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+    return text;
+  };
+  std::vector<const unit::Unit*> units;
+  for (const unit::Unit* one : unit::all_units()) {
+    const std::string source = large(one->row().source);
+    for (std::size_t from = 0, to = 0; from < source.size(); from = to + 1) {
+      to = std::min(source.find_first_of(" ,;:()", from), source.size());
+      if (!glob_match(large(pattern), source.substr(from, to - from))) continue;
+      units.push_back(one);
+      break;
+    }
+  }
+  return units;
+}
+
 }  // namespace
 
 UnitPtr open_unit(const std::string& name) {
@@ -241,11 +263,13 @@ UnitPtr open_unit(const std::string& name) {
 std::vector<const unit::Unit*> find_units(const std::string& pattern) {
   if (pattern.empty()) return unit::all_units();
   std::vector<const unit::Unit*> units = unit::units_like(pattern);
+  const std::size_t least = units.empty() ? 1 : 2;
+  if (units.empty()) units = units_of_words(pattern);
   if (pattern.find_first_of("*?") == pattern.npos) {
     try {
       return {&unit::find_unit(pattern)};
     } catch (const Error&) {
-      if (units.size() < 2) throw;
+      if (units.size() < least) throw;
     }
   }
   if (units.empty()) throw Error("no unit fits '" + pattern + "'; the command units lists them");

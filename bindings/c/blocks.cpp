@@ -30,8 +30,8 @@ BlockLayout layout_of(const BlockFormat& f, const ArrayShape& shape,
 }
 
 BlockQuantization quantization_of(const BlockFormat& f, const BlockLayout& layout,
-                                  const numemu_quantize_options& options, const Array* scales,
-                                  const Conversion& conversion) {
+                                  const numemu_quantize_options& options, const Array& x,
+                                  const Array* scales, const Conversion& conversion) {
   api::QuantizeOptions words;
   words.rule = text_of(options.scale_rule);
   words.scale_round = text_of(options.scale_round);
@@ -42,7 +42,7 @@ BlockQuantization quantization_of(const BlockFormat& f, const BlockLayout& layou
   if (scales != nullptr) {
     if (!words.rule.empty())
       throw usage_error("scales: expected NULL: the scale rule chooses them");
-    api::check_given_scales("scales", f, layout, *scales);
+    api::check_given_scales("scales", f, layout, *scales, x);
   }
   if (options.tensor_scale != nullptr) {
     words.tensor_scale = *options.tensor_scale;
@@ -128,7 +128,8 @@ numemu_status numemu_quantize(const numemu_block* block, const numemu_rounding* 
     Out zero_points("zero points", parts.zero_points, zero_point_type(f), layout.scale_shape);
     const Array given_scales = options.scales == nullptr ? Array() : in("scales", *options.scales);
     const BlockCounts counted = quantize_blocks(
-        quantization_of(f, layout, options, options.scales == nullptr ? nullptr : &given_scales,
+        quantization_of(f, layout, options, numbers,
+                        options.scales == nullptr ? nullptr : &given_scales,
                         conversion_of(*f.element, rounding, random)),
         layout, numbers.as<float>(),
         {codes.data(), scales.data(), zero_points.data(), parts.tensor_scale}, values.as<float>());

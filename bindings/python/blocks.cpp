@@ -55,7 +55,7 @@ py::object quantize(const BlockFormat& f, const Arguments& a) {
     if (!options.rule.empty())
       throw usage_error("scales: not allowed with a rule, which would choose them");
     scales = python::codes(a[11], f.scale, "scales");
-    api::check_given_scales("scales", f, q.arrays.layout, scales.array);
+    api::check_given_scales("scales", f, q.arrays.layout, scales.array, in.array);
     options.scales = &scales.array;
   }
   if (PyBool_Check(a[9].ptr()) != 0) {

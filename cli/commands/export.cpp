@@ -7,6 +7,7 @@
 #include "cli/format_names.hpp"
 #include "cli/network_options.hpp"
 #include "cli/talk.hpp"
+#include "formats/joined.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -26,6 +27,7 @@ int run_export(const ExportOptions& options) {
   if (options.json) {
     fmt::print("{}\n", Json{{"file", options.asked.out},
                             {"samples", a.samples},
+                            {"compared", a.names},
                             {"outputs", a.outputs},
                             {"same_bits", a.same_bits},
                             {"same_class", a.same_class},
@@ -37,10 +39,13 @@ int run_export(const ExportOptions& options) {
   }
   if (!options.quiet) {
     for (const std::string& note : a.notes) say("numemu: note: {}", note);
+    const bool several = a.names.size() > 1;
     fmt::print(
-        "read back: {} of {} outputs have the same bits, {} of {} samples the same class; "
+        "read back{}: {} of {} outputs have the same bits, {} of {} samples the same class{}; "
         "largest difference {:.3g} of outputs up to {:.3g}\n",
-        a.same_bits, a.outputs, a.same_class, a.samples, a.difference, a.largest);
+        several ? harmless(", " + joined(a.names, " and ")) : "", a.same_bits, a.outputs,
+        a.same_class, a.samples, several ? harmless(" in " + a.names[0]) : "", a.difference,
+        a.largest);
   }
   fmt::print("{}\n", harmless(options.asked.out));
   return kFine;

@@ -233,6 +233,7 @@ KeptMagnitude kept_magnitude(const Array& before, const Array& after) {
   }
   if (nan + infinite > 0)
     return {{}, fmt::format("no share of the magnitude: {} NaN, {} infinite", nan, infinite)};
+  if (before.elements() == 0) return {{}, "no share of the magnitude: no elements"};
   if (all == 0) return {{}, "no share of the magnitude: all are zero"};
   return {left / all, fmt::format("{:.2f} % of the magnitude", 100 * left / all)};
 }

@@ -47,8 +47,10 @@ void add_search(Program& program) {
   command.option("--blocks N...", asked.blocks, "Sizes of blocks (default 8 16 32 64 128)");
   command.option("--scales F...", asked.scales,
                  "Scale formats of groups (default float16 float8_e4m3fn float8_e5m2)");
-  command.option("--rules NAME...", asked.rules,
-                 "Scale rules (default absmax pow2(absmax,up) floor ceil even nearest)");
+  command.option(
+      "--rules NAME...", asked.rules,
+      "Scale rules (default absmax pow2(absmax,up) floor ceil even nearest, four-over-six "
+      "in groups, and mse of weights)");
   command.option("--units U...", asked.units, "Units of products (default f32.sequential)");
   command
       .option("--refine N", asked.refine,

@@ -71,11 +71,11 @@ std::vector<bool> across_samples(const Graph& graph) {
           element_count({two[v].begin(), two[v].begin() + static_cast<std::ptrdiff_t>(axis)}) > 1;
       continue;
     }
-    // The batch came to the front by a transposition or a reduction of what was before it.
-    const std::string_view kind = node.op->kind();
-    const bool moves = kind == "transpose" || kind.starts_with("reduce");
+    // Only a new shape joins the batch with the axes before it; by a transposition, a reduction or
+    // a choice of what was before it the batch came to the front.
+    const bool joins = node.op->kind() == "reshape" || node.op->kind() == "flatten";
     for (const int input : node.inputs)
-      across[v] = across[v] || (across[input] && !(moves && batch_axis(input) != 0));
+      across[v] = across[v] || (across[input] && (joins || batch_axis(input) == 0));
   }
   return across;
 }

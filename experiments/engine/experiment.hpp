@@ -162,7 +162,7 @@ struct ExperimentRun {
   SweepHooks hooks;
   /// Told before long work without points ("loading ...").
   std::function<void(const std::string&)> say = [](const std::string&) {};
-  /// Of a workbench, before its first point.
+  /// Of a workbench, before its first point, and of integrals.
   OnWork on_bench = {};
   /// Whether run_trials dropped what --fresh drops: once, however often an experiment calls it.
   std::shared_ptr<bool> trials_dropped = std::make_shared<bool>(false);

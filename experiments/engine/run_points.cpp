@@ -24,7 +24,6 @@ SweepConfig config_of(const BuiltSweep& built) {
   for (std::size_t i = 0; i < built.points.size(); ++i) {
     Point& point = config.points.at(i);
     if (point.recipe_name.empty()) point.recipe_name = built.points[i].row_name;
-    if (!built.points[i].predicted) turn_predictions_off(point);
   }
   return config;
 }

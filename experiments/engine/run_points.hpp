@@ -19,7 +19,6 @@ struct BuiltPoint {
   /// For progress, while it runs; "": progress names the last point that ended.
   std::string name = {};
   std::string row_name = {};  ///< recipe_name of the row of a recipe without a name
-  bool predicted = true;
 };
 
 struct BuiltSweep {

@@ -147,10 +147,29 @@ bool is_number(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789.eE+-−[], ±%") == std::string::npos;
 }
 
+/// The text with "±" for "+-" and the true minus sign where a number begins with it.
+std::string with_signs(const std::string& text) {
+  const bool number = is_number(text);
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char before = i == 0 ? ' ' : text[i - 1], next = i + 1 < text.size() ? text[i + 1] : ' ';
+    const bool begins = std::strchr(" [(=", before) != nullptr || (number && before == 'e');
+    if (text[i] == '+' && next == '-') {
+      out += "±";
+      ++i;
+    } else if (text[i] == '-' && begins && next >= '0' && next <= '9') {
+      out += "−";
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
 std::string line_of(const std::vector<std::string>& cells, std::size_t columns) {
   std::string out;
   for (std::size_t i = 0; i < columns; ++i) {
-    const std::string text = i < cells.size() ? latex_text(cells[i]) : "";
+    const std::string text = i < cells.size() ? latex_text(with_signs(cells[i])) : "";
     // A bracket behind \\ would be an argument of it.
     out += (i == 0 ? "" : " & ") + (i == 0 && text.starts_with('[') ? "{}" + text : text);
   }

@@ -10,6 +10,7 @@
 #include "experiments/predict/layer_noise.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/portable/pairwise.hpp"
+#include "formats/portable/spread.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -102,13 +103,11 @@ class Choice {
 
   /// Numbers [first, end) of the samples that run: any of these neighbours are spread over all.
   std::vector<std::int64_t> samples(std::int64_t first, std::int64_t end) const {
-    constexpr double kGolden = 0.61803398874989485;  // no regular layout meets its multiples
     if (even()) return {even_.begin() + first, even_.begin() + end};
     std::vector<std::int64_t> out;
     for (std::int64_t k = first; k < end; ++k) {
-      const double at = (static_cast<double>(k) + 0.5) * kGolden;
-      const auto found =
-          std::ranges::upper_bound(cumulative_, (at - std::floor(at)) * cumulative_.back());
+      const double at = golden_fraction(static_cast<double>(k) + 0.5);
+      const auto found = std::ranges::upper_bound(cumulative_, at * cumulative_.back());
       out.push_back(std::min<std::int64_t>(found - cumulative_.begin(), std::ssize(density_) - 1));
     }
     return out;
@@ -161,10 +160,10 @@ struct Ran {
   std::vector<double> weights;
 };
 
-/// Mean of a figure's change over all evaluated samples, and variances: of one weighted sample that
-/// ran, and of one of all.
+/// Mean of a figure's change over all evaluated samples and of its magnitude, and variances: of one
+/// weighted sample that ran, and of one of all.
 struct Change {
-  double mean = 0, variance = 0, of_all = 0;
+  double mean = 0, magnitude = 0, variance = 0, of_all = 0;
   double sampling() const { return std::sqrt(variance / samples); }  ///< standard error
   double samples = 1;
   std::vector<double> draws;  ///< means of samples that share one
@@ -181,6 +180,9 @@ Change change_of(const std::vector<double>& changes, const Ran& ran, double unse
   const double weights = pairwise_sum(n, [&](std::int64_t i) { return ran.weights[i]; });
   const auto count = [&](std::int64_t i) { return ran.weights[i] * out.samples / weights; };
   out.mean = pairwise_sum(n, [&](std::int64_t i) { return count(i) * changes[i]; }) / out.samples;
+  out.magnitude =
+      pairwise_sum(n, [&](std::int64_t i) { return count(i) * std::fabs(changes[i]); }) /
+      out.samples;
   const auto apart = [&](std::int64_t i) { return count(i) * (changes[i] - out.mean); };
   const double squares = pairwise_sum(n, [&](std::int64_t i) { return apart(i) * apart(i); });
   const double alike =
@@ -385,8 +387,8 @@ AccuracyPrediction predict_accuracy(InjectedNetwork& noise, const AccuracyRefere
          std::max(change(right).sampling(), change(changed).sampling()) > kFineError)
     run(std::min(reference.most, 2 * std::ssize(ran.samples)));
   const Change loss = change_of(losses, ran, 0, 1);
-  out.loss = {baseline.loss + loss.mean,
-              error_of(loss, choice, all, floor_of(loss, kChangeFloor * std::fabs(loss.mean)))};
+  const double prior = std::max(kChangeFloor * std::fabs(loss.mean), kWeightFloor * loss.magnitude);
+  out.loss = {baseline.loss + loss.mean, error_of(loss, choice, all, floor_of(loss, prior))};
   if (!classes) return out;
   const Change accuracy = change(right), answers = change(changed);
   // Changed answers are more than those that turn right or wrong, and all count alike: they show

@@ -58,7 +58,8 @@ struct AccuracyPrediction {
 /// to wrong or back; about that of changed answers, as draws show it, where that is more. Measured
 /// (docs/predictions.md).
 inline constexpr double kWeightFloor = 0.06;
-/// The same of other figures, as a share of their change against float32.
+/// The same of other figures, as a share of their change against float32; of the loss at least
+/// kWeightFloor of the magnitude of its changes, because some samples gain what others lose.
 inline constexpr double kChangeFloor = 0.15;
 
 /// Standard error of the predicted noise of outputs in decibels: layers are meant to be within

@@ -12,9 +12,41 @@
 #include "formats/scaling/quantize_blocks.hpp"
 #include "formats/scaling/scale_rule.hpp"
 #include "formats/simd/block_scales.hpp"
+#include "policies/numerics/weight_tiles.hpp"
 #include "policies/recipe/role_quantizer.hpp"
 
 namespace numemu::experiments {
+
+namespace {
+
+/// to[column][row] = from[row][column], runs of `width` elements.
+void turn_runs(const float* from, std::int64_t rows, std::int64_t columns, std::int64_t width,
+               float* to) {
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 0; c < columns; ++c)
+      std::copy_n(from + (r * columns + c) * width, width, to + (c * rows + r) * width);
+}
+
+}  // namespace
+
+BlockLayout tile_layout(const policies::RolePolicy& policy, const net::Shape& shape) {
+  BlockFormat format = *policy.block;
+  format.span = Span::tile;
+  format.rows = policy.tile_rows();
+  const policies::WeightTiles weight(shape, format.rows, format.size);
+  return block_layout(format, {weight.taps, weight.outputs, weight.inputs}, -1);
+}
+
+const float* in_layout(const BlockLayout& layout, const float* x, std::vector<float>& copy) {
+  if (layout.span != Span::tile || layout.outer == 1) return x;
+  copy.resize(static_cast<std::size_t>(layout.elements()));
+  turn_runs(x, layout.length, layout.outer, layout.inner, copy.data());
+  return copy.data();
+}
+
+void from_layout(const BlockLayout& tiles, const float* elements, float* x) {
+  turn_runs(elements, tiles.outer, tiles.length, tiles.inner, x);
+}
 
 namespace {
 
@@ -384,6 +416,12 @@ ErrorMoments part_moments(const LargestRule& rule, const Grid& grid,
   return moments;
 }
 
+/// Elements of a line that whole tiles cut.
+std::int64_t tile_width(const BlockLayout& tiles) {
+  const std::int64_t height = std::min(tiles.rows, tiles.length);
+  return (height > 0 && tiles.length % height == 0 ? height : tiles.length) * tiles.inner;
+}
+
 }  // namespace
 
 std::optional<FittedNoise> fitted_block_noise(const policies::RolePolicy& policy,
@@ -393,7 +431,9 @@ std::optional<FittedNoise> fitted_block_noise(const policies::RolePolicy& policy
   if (policy.block->affine != Affine::sym) return std::nullopt;
   const LargestRule rule(policy, static_cast<float>(largest_magnitude(x, layout.elements())));
   if (rule.reads_elements()) return std::nullopt;
-  const FitCache::Mixture& mixture = fits.mixture(source, x, layout.elements(), width);
+  const bool tiles = layout.span == Span::tile;
+  const FitCache::Mixture& mixture = fits.mixture(
+      source, x, layout.elements(), tiles ? tile_width(layout) : width, tiles ? layout.outer : 1);
   if (!mixture.best) return std::nullopt;
   const stats::Fit& fit = *mixture.best;
   FittedNoise noise{fit.family, fit.ks_distance, fit.threshold, fit.accepted(), {}};

@@ -64,10 +64,10 @@ const FitCache::TensorFit& FitCache::fit(const TensorSource& source, const net::
 }
 
 const FitCache::Mixture& FitCache::mixture(const TensorSource& source, const float* x,
-                                           std::int64_t n, std::int64_t width) {
+                                           std::int64_t n, std::int64_t width, std::int64_t taps) {
   constexpr double kParts = 4;  // of an octave
   const std::lock_guard lock(mutex_);
-  const auto [at, added] = mixtures_.try_emplace({source, width});
+  const auto [at, added] = mixtures_.try_emplace({source, width, taps});
   Mixture& mixture = at->second;
   if (!added || width == 0) return mixture;
   struct Lines {

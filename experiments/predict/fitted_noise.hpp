@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -59,7 +60,9 @@ class FitCache {
     std::optional<stats::Fit> best;
   };
   /// Of lines of `width` elements, extremes too; without a density for a tensor that is constant.
-  const Mixture& mixture(const TensorSource&, const float* x, std::int64_t n, std::int64_t width);
+  /// `taps` > 1: x is the tensor tap by tap (block_noise.hpp), whose lines are others.
+  const Mixture& mixture(const TensorSource&, const float* x, std::int64_t n, std::int64_t width,
+                         std::int64_t taps = 1);
 
  private:
   struct Group {
@@ -74,7 +77,7 @@ class FitCache {
 
   std::mutex mutex_;
   std::map<std::pair<TensorSource, std::int64_t>, TensorFit> fits_;
-  std::map<std::pair<TensorSource, std::int64_t>, Mixture> mixtures_;
+  std::map<std::tuple<TensorSource, std::int64_t, std::int64_t>, Mixture> mixtures_;
 };
 
 /// Adds `share` of moments measured in units of `unit` (means scale with it, squares with its

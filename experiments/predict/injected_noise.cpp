@@ -20,6 +20,7 @@
 #include "policies/numerics/quantized_tensor.hpp"
 #include "policies/numerics/scale_groups.hpp"
 #include "policies/numerics/stored_tensor.hpp"
+#include "policies/recipe/unit_operands.hpp"
 
 namespace numemu::experiments {
 
@@ -165,8 +166,9 @@ void expand_minima(const BlockLayout& layout, const float* x, float* shifts) {
 void line_scales(const InjectedRoles::Operand& operand, const net::Product& p,
                  const net::ProductSide& side, float* scales, std::vector<float>& shifts) {
   const policies::RolePolicy& policy = operand.quantizer.policy();
-  const bool in_order = policy.axis == policies::BlockAxis::reduction &&
-                        side.role == net::Role::weight && policies::reads_in_order(p, side);
+  const bool along_depth = policy.axis == policies::BlockAxis::reduction || operand.slices;
+  const bool in_order =
+      along_depth && side.role == net::Role::weight && policies::reads_in_order(p, side);
   const policies::Lines lines = in_order ? policies::Lines(side, p.k) : policies::Lines(p, side);
   const bool turned = lines.transposed && lines.across != 1;
   const float* x = side.source->data.data();
@@ -190,6 +192,20 @@ void line_scales(const InjectedRoles::Operand& operand, const net::Product& p,
   std::vector<float> minima(turned ? shifts.size() : 0);
   expand_minima(layout, x, turned ? minima.data() : shifts.data());
   if (turned) transpose(minima.data(), lines.outer, lines.across, lines.length, shifts.data());
+}
+
+/// The same of a weight in tiles.
+void tile_scales(const InjectedRoles::Operand& operand, const net::Tensor& weight, float* scales) {
+  const policies::RolePolicy& policy = operand.quantizer.policy();
+  const std::int64_t outputs = weight.dim(0);
+  const BlockLayout tiles = tile_layout(
+      policy, operand.slices ? net::Shape{outputs, weight.size() / outputs} : weight.shape);
+  std::vector<float> elements;
+  const std::vector<double> factors =
+      block_factors(policy, tiles, in_layout(tiles, weight.data.data(), elements));
+  elements.resize(weight.data.size());
+  expand(tiles, factors, elements.data());
+  from_layout(tiles, elements.data(), scales);
 }
 
 /// Numbers, and as they are rounded: less the minima of their blocks.
@@ -340,8 +356,10 @@ struct Columns {
 };
 
 /// Whether an element has several codes: one in every line of blocks that reads it.
-bool has_columns(const policies::RolePolicy& policy, const net::Product& p,
+bool has_columns(const InjectedRoles::Operand& operand, const net::Product& p,
                  const net::ProductSide& side) {
+  const policies::RolePolicy& policy = operand.quantizer.policy();
+  if (operand.slices) return !policies::reads_whole_lines(p, side);
   return policy.block != nullptr && policy.axis == policies::BlockAxis::reduction &&
          !policies::reads_in_order(p, side);
 }
@@ -447,10 +465,6 @@ InjectedRoles::InjectedRoles(const policies::BoundRecipe& recipe,
   for (const policies::BoundProduct& product : recipe.products()) {
     const net::GemmLayer& gemm = product.gemm;
     const policies::LayerRecipe& roles = product.roles;
-    // From a layer with tiles on nothing is predicted (left_out.hpp).
-    const auto followed = [](const std::optional<policies::RolePolicy>& policy) {
-      return policy && policy->granularity != policies::Granularity::tile;
-    };
     Layer& layer = layers_[gemm.name];
     const bool whole = gemm.name == gemm.node->name;
     const auto activation = [&](std::size_t input, const policies::RolePolicy& policy,
@@ -473,16 +487,16 @@ InjectedRoles::InjectedRoles(const policies::BoundRecipe& recipe,
       operand->input = whole && value < static_cast<int>(graph.inputs.size());
       return operand;
     };
-    if (followed(roles[policies::RolePart::activation]))
+    if (roles[policies::RolePart::activation])
       layer.left =
           activation(0, *roles[policies::RolePart::activation], reference.inputs, static_scales);
     if (gemm.weight == nullptr) {
       const auto& right = roles.role(gemm.right, net::GemmKind::fprop);
-      if (followed(right)) {
+      if (right) {
         layer.right = activation(1, *right, reference.seconds, {});
         layer.right->role = gemm.right;
       }
-    } else if (followed(roles[policies::RolePart::weight])) {
+    } else if (roles[policies::RolePart::weight]) {
       layer.right = std::make_unique<Operand>(*roles[policies::RolePart::weight]);
       layer.right->role = net::Role::weight;
       layer.right->weight = gemm.weight;
@@ -496,15 +510,19 @@ InjectedRoles::InjectedRoles(const policies::BoundRecipe& recipe,
         layer.right->input_sizes = input_sizes(inputs, *gemm.weight);
       }
     }
-    if (followed(roles[policies::RolePart::output])) {
+    if (roles[policies::RolePart::output]) {
       const auto at = static_cast<std::size_t>(gemm.node - graph.nodes.data());
       layer.output = stored(*roles[policies::RolePart::output], graph.value_of(at));
       if (!whole) layer.output->name = gemm.name + "/output";
     }
+    for (Operand* const operand : {layer.left.get(), layer.right.get()}) {
+      if (operand != nullptr)
+        operand->slices = policies::reads_slices(*roles.fprop, operand->quantizer.policy());
+    }
   }
   for (const net::Node& node : graph.nodes) {
     const auto& vector = recipe.layer(node.name)[policies::RolePart::vector];
-    if (vector && vector->granularity != policies::Granularity::tile)
+    if (vector)
       vectors_[node.name] =
           stored(*vector, graph.value_of(static_cast<std::size_t>(&node - graph.nodes.data())));
     if (net::table_of(node) == nullptr) continue;
@@ -545,7 +563,7 @@ void InjectedNoise::product(const net::Step& step, const net::Product& p) {
   Columns columns;
   Disturbed left, right;
   if (layer.left != nullptr) {
-    if (has_columns(layer.left->quantizer.policy(), p, p.a)) {
+    if (has_columns(*layer.left, p, p.a)) {
       columns = Columns(p.a, p.m);
       changed.a = columns.side(p.a);
     }
@@ -680,7 +698,9 @@ InjectedNoise::Disturbed InjectedNoise::disturbed(const InjectedRoles::Operand& 
   }
   // Not kept between calls: a network's largest weight would stay in memory twice per thread.
   std::vector<float> scales(x.data.size()), shifts;
-  if (operand.quantizer.blocks()) {
+  if (operand.quantizer.policy().granularity == policies::Granularity::tile) {
+    tile_scales(operand, x, scales.data());
+  } else if (operand.quantizer.blocks()) {
     line_scales(operand, p, side, scales.data(), shifts);
   } else {
     plain_scales(operand, p, side, scales.data());

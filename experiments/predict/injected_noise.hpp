@@ -61,6 +61,7 @@ class InjectedRoles {
     std::int64_t channels = 0;  ///< with phases of their own; 0: the last axis
     bool one_sample = false;    ///< all arrays are one sample: one scale for a tensor
     bool input = false;         ///< the network's input, whose channels are alike: colours, pixels
+    bool slices = false;        ///< its unit reads slices: of windows the matrix that they become
     std::vector<float> input_sizes;       ///< of a weight: of the inputs that an output reads
     const net::Tensor* weight = nullptr;  ///< that of the graph, where it is one
     /// Of each output of that weight, what rounding itself does; filled by the first that asks.

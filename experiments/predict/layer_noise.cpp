@@ -80,7 +80,6 @@ OutputFidelity fidelity(const Correlation& c) {
 /// along its last axis, or along all that an output multiplies.
 std::optional<std::int64_t> block_width(const policies::RolePolicy& policy, net::Role role,
                                         const net::Tensor& weight, const net::Tensor& x) {
-  if (policy.granularity == policies::Granularity::tile) return std::nullopt;
   if (policy.axis == policies::BlockAxis::channel) return x.shape.back();
   const std::int64_t depth = weight.dim(0) > 0 ? weight.size() / weight.dim(0) : 0;
   if (depth == 0 || (role == net::Role::activation && depth != x.shape.back())) return std::nullopt;

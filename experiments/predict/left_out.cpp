@@ -18,34 +18,6 @@ namespace {
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
-/// Effects on a quantized tensor's noise that the model omits; empty for none.
-std::string unknown_noise(const policies::RolePolicy& policy) {
-  if (policy.granularity == policies::Granularity::tile) return "the noise of tiles";
-  return "";
-}
-
-/// Noise of a product that the model omits; empty for none.
-std::string unknown_of(const policies::LayerRecipe& layer, const net::GemmLayer& gemm) {
-  const bool has_weight = gemm.weight != nullptr;
-  if (layer[policies::RolePart::weight] && has_weight) {
-    if (const std::string why = unknown_noise(*layer[policies::RolePart::weight]); !why.empty())
-      return why + " (weight)";
-  }
-  if (layer[policies::RolePart::activation]) {
-    if (const std::string why = unknown_noise(*layer[policies::RolePart::activation]); !why.empty())
-      return why + " (activation)";
-  }
-  if (layer.apart(gemm.right)) {
-    const std::optional<policies::RolePolicy>& right = layer.role(gemm.right, {});
-    if (const std::string why = right ? unknown_noise(*right) : ""; !why.empty())
-      return fmt::format("{} ({})", why, net::to_string(gemm.right));
-  }
-  const std::optional<policies::RolePolicy>& output = layer[policies::RolePart::output];
-  if (const std::string why = output ? unknown_noise(*output) : ""; !why.empty())
-    return why + " (output)";
-  return "";
-}
-
 /// Rounding moments assume that what lies beyond the largest element saturates.
 std::map<std::string, std::string> infinite_tensors(const std::vector<TensorNoise>& noises) {
   std::map<std::string, std::string> layers;
@@ -122,17 +94,12 @@ void leave_out(LayerPrediction& predicted, const policies::BoundRecipe& recipe,
     if (unknown.empty() && !why.empty())
       unknown = fmt::format("{}, in {}, is not modelled", why, layer);
   };
-  std::map<std::string, net::GemmLayer> gemms;
-  for (const policies::BoundProduct& product : recipe.products())
-    gemms[product.gemm.name] = product.gemm;
   const std::set<std::string> across = net::layers_across_samples(graph);
   for (const net::Node& node : graph.nodes) {
     if (recipe.chooses_for_inference("edges", node.name))
       add("the rounding of tensors between operators (edges)", node.name);
     for (const net::OpProduct& product : node.op->products()) {
       const std::string name = node.name + product.suffix;
-      const policies::LayerRecipe& layer = recipe.layer(name);
-      add(unknown_of(layer, net::at_layer(gemms, name)), name);
       if (const auto found = infinite.find(name); found != infinite.end()) add(found->second, name);
       if (const auto found = predicted.units.find(name); found != predicted.units.end())
         add(unknown_unit(found->second), name);
@@ -146,17 +113,8 @@ void leave_out(LayerPrediction& predicted, const policies::BoundRecipe& recipe,
       }
       last = name;
     }
-    const policies::LayerRecipe& own = recipe.layer(node.name);
-    if (own[policies::RolePart::embedding] && net::table_of(node) != nullptr) {
-      if (const std::string why = unknown_noise(*own[policies::RolePart::embedding]); !why.empty())
-        add(why + " (embedding)", node.name);
-    }
     if (net::table_of(node) != nullptr && recipe.chosen("table", node.name) != nullptr)
       add("the noise of its table", node.name);
-    if (const auto& vector = own[policies::RolePart::vector]; vector) {
-      if (const std::string why = unknown_noise(*vector); !why.empty())
-        add(why + " (vector)", node.name);
-    }
     if (node.op->kind() == net::kFixedQuantizer &&
         recipe.chosen("quantizers", node.name) != nullptr)
       add("the difference to the file's quantizer", node.name);

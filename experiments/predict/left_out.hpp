@@ -9,8 +9,8 @@
 namespace numemu::experiments {
 
 /// The model follows what rounds, masks and transforms operands and stored tensors. From the first
-/// layer on with noise that it omits (tiles, tables of policies, quantizers that are not the
-/// file's, infinities) the prediction becomes NaN and `left_out` gives the reason; likewise where a
+/// layer on with noise that it omits (tables of policies, quantizers that are not the file's,
+/// edges, infinities) the prediction becomes NaN and `left_out` gives the reason; likewise where a
 /// unit's register may overflow, or did when the network ran, or its products are not exact.
 void leave_out(LayerPrediction&, const policies::BoundRecipe&, const std::vector<TensorNoise>&);
 

@@ -25,20 +25,22 @@ double decibels(double signal, double noise) {
 namespace {
 
 BlockLayout layout_of(const TensorNoise& noise, const net::Tensor& x) {
+  if (noise.policy.granularity == policies::Granularity::tile)
+    return tile_layout(noise.policy, x.shape);
   const std::int64_t lines = noise.width > 0 ? x.size() / noise.width : 0;
   return block_layout(*noise.policy.block, {lines, noise.width}, -1);
 }
 
 /// The mean of (value - x)^2 in float64, and its standard error.
 template <class Value>
-void compare(TensorNoise& noise, const net::Tensor& x, const Value& value) {
-  if (x.size() == 0) return;
-  const stats::Mean square = stats::mean_of(x.size(), [&](std::int64_t i) {
-    const double error = value(i) - x.data[i];
+void compare(TensorNoise& noise, const float* x, std::int64_t n, const Value& value) {
+  if (n == 0) return;
+  const stats::Mean square = stats::mean_of(n, [&](std::int64_t i) {
+    const double error = value(i) - x[i];
     return error * error;
   });
   noise.measured_mse = square.value;
-  noise.standard_error = x.size() > 1 ? square.error : 0;
+  noise.standard_error = n > 1 ? square.error : 0;
 }
 
 /// The values of the codes of a scale format: a byte or half-word each, or float32.
@@ -58,30 +60,31 @@ std::vector<double> scale_values(const Format& format, const std::vector<std::ui
 }
 
 /// Element times scale times tensor scale, exact where no factor has more bits than shipped rows
-/// have: 2 + 4 + 24 (nvfp4), or 11 + 24 without a tensor scale.
-std::vector<double> block_values(const TensorNoise& noise, const net::Tensor& x,
-                                 const RandomSource& random) {
-  const BlockFormat& format = *noise.policy.block;
-  const BlockLayout layout = layout_of(noise, x);
+/// have: 2 + 4 + 24 (nvfp4), or 11 + 24 without a tensor scale. In the order of the layout, as x.
+std::vector<double> block_values(const TensorNoise& noise, const BlockLayout& layout,
+                                 const float* x, const RandomSource& random) {
+  BlockFormat format = *noise.policy.block;
+  format.span = layout.span;
+  const auto n = static_cast<std::size_t>(layout.elements());
   BlockQuantization how;
   how.format = &format;
   how.rule = &find_scale_rule(noise.policy.scale, format);
   how.element = policies::conversion_of(noise.policy, random);
   policies::QuantizedTensor quantized;
   quantized.format = format.element;
-  quantized.narrow.resize(x.data.size());
-  quantized.wide.resize(quantized.is_narrow() ? 0 : x.data.size());
+  quantized.narrow.resize(n);
+  quantized.wide.resize(quantized.is_narrow() ? 0 : n);
   std::vector<std::uint32_t> scales(static_cast<std::size_t>(layout.blocks));
   float tensor_scale = 1;
   BlockArrays arrays;
   arrays.codes = const_cast<void*>(quantized.codes());
   arrays.scales = scales.data();
   arrays.tensor_scale = &tensor_scale;
-  quantize_blocks(how, layout, x.data.data(), arrays, nullptr);
+  quantize_blocks(how, layout, x, arrays, nullptr);
   const std::vector<double> factors = scale_values(*format.scale, scales, layout.blocks);
   const float* const table = policies::value_table(*format.element);
   const double unit = std::ldexp(1.0, format.element_exponent);
-  std::vector<double> values(x.data.size());
+  std::vector<double> values(n);
   for (std::int64_t b = 0; b < layout.blocks; ++b) {
     layout.block(b).for_each([&](std::int64_t i) {
       const float element = table[quantized.is_narrow() ? quantized.narrow[i] : quantized.wide[i]];
@@ -156,8 +159,10 @@ TensorNoise predict_block_noise(const TensorSource& source, const policies::Role
   noise.n = x.size();
   noise.width = width;
   const BlockLayout layout = layout_of(noise, x);
-  noise.empirical = block_moments(policy, layout, x.data.data());
-  noise.fitted = fitted_block_noise(policy, layout, width, source, x.data.data(), fits);
+  std::vector<float> copy;
+  const float* const elements = in_layout(layout, x.data.data(), copy);
+  noise.empirical = block_moments(policy, layout, elements);
+  noise.fitted = fitted_block_noise(policy, layout, width, source, elements, fits);
   return noise;
 }
 
@@ -165,8 +170,11 @@ void measure_noise(TensorNoise& noise, const net::Tensor& x, std::uint64_t seed)
   const RandomSource random = policies::operand_random(seed, noise.source.layer, noise.source.role,
                                                        0, net::GemmKind::fprop);
   if (noise.policy.block != nullptr) {
-    const std::vector<double> values = block_values(noise, x, random);
-    return compare(noise, x, [&](std::int64_t i) { return values[i]; });
+    const BlockLayout layout = layout_of(noise, x);
+    std::vector<float> copy;
+    const float* const elements = in_layout(layout, x.data.data(), copy);
+    const std::vector<double> values = block_values(noise, layout, elements, random);
+    return compare(noise, elements, x.size(), [&](std::int64_t i) { return values[i]; });
   }
   policies::QuantizedTensor quantized;
   if (noise.policy.zero_point) {
@@ -183,7 +191,7 @@ void measure_noise(TensorNoise& noise, const net::Tensor& x,
   const std::int64_t size = x.size() / static_cast<std::int64_t>(quantized.scales.size());
   const float* const table = policies::value_table(*quantized.format);
   // Element times scale, exact: at most 11 + 24 significant bits.
-  compare(noise, x, [&](std::int64_t i) {
+  compare(noise, x.data.data(), x.size(), [&](std::int64_t i) {
     const int code = quantized.is_narrow() ? quantized.narrow[i] : quantized.wide[i];
     return (double{table[code]} - quantized.zero_point) * quantized.scales[i / size];
   });

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <tuple>
 #include <utility>
 
 #include "emu/net/product.hpp"
 #include "emu/unit/description/fields.hpp"
 #include "emu/unit/unit.hpp"
+#include "formats/portable/spread.hpp"
 #include "policies/recipe/unit_operands.hpp"
 
 namespace numemu::experiments {
@@ -50,14 +53,6 @@ bool multiplies_exactly(const unit::UnitDescription& u) {
 
 double largest_of(const unit::Register& r) {
   return r.format != nullptr ? largest_value(*r.format) : std::ldexp(1.0, r.bits - 1 - r.fraction);
-}
-
-/// Number i of some that are spread over [0, n), other ones in every draw: multiples of the golden
-/// ratio, modulo 1, which no regular layout (the first pixel of every image) meets.
-std::int64_t spread(std::int64_t i, std::int64_t draw, std::int64_t n) {
-  constexpr double kGolden = 0.61803398874989485, kOther = 0.41421356237309505;
-  const double at = static_cast<double>(i + 1) * kGolden + static_cast<double>(draw) * kOther;
-  return std::min(n - 1, static_cast<std::int64_t>((at - std::floor(at)) * static_cast<double>(n)));
 }
 
 /// Some lines of a side of one matrix, one after the other.
@@ -183,21 +178,35 @@ Path path_of(const Lines& a, std::int64_t i, const Lines& b, std::int64_t j, std
   return path;
 }
 
-/// The unit's results on float32 operands, m x n.
+/// The unit's results on float32 operands, m x n: of every `slice` of the depth, added in float32.
 std::vector<double> results(const unit::Unit& unit, const Lines& a, const Lines& b,
-                            std::uint64_t seed) {
+                            std::uint64_t seed, std::int64_t slice) {
   const std::int64_t m = a.count(), n = b.count(), k = a.depth;
-  const unit::Gather ga = unit::Gather::matrix(m, k), gb = unit::Gather::matrix(n, k);
+  unit::Gather ga = unit::Gather::matrix(m, k), gb = unit::Gather::matrix(n, k);
+  const std::vector<std::int32_t> depth = ga.depth;
   std::vector<std::uint64_t> d(static_cast<std::size_t>(m * n));  // of any container
-  unit.multiply({.m = m,
-                 .n = n,
-                 .k = k,
-                 .a = {&policies::float32(), a.numbers.data(), &ga, nullptr},
-                 .b = {&policies::float32(), b.numbers.data(), &gb, nullptr},
-                 .c = nullptr,
-                 .d = d.data(),
-                 .seed = seed});
-  return unit::result_values(unit, d.data(), m * n);
+  std::vector<double> sums;
+  for (std::int64_t first = 0; first < k; first += slice) {
+    const std::int64_t width = std::min(slice, k - first);
+    ga.depth.assign(depth.begin() + first, depth.begin() + first + width);
+    gb.depth = ga.depth;
+    unit.multiply({.m = m,
+                   .n = n,
+                   .k = width,
+                   .a = {&policies::float32(), a.numbers.data(), &ga, nullptr},
+                   .b = {&policies::float32(), b.numbers.data(), &gb, nullptr},
+                   .c = nullptr,
+                   .d = d.data(),
+                   .seed = seed,
+                   .tensor = static_cast<std::uint32_t>(first / slice)});
+    const std::vector<double> part = unit::result_values(unit, d.data(), m * n);
+    if (first == 0) {
+      sums = part;
+    } else {
+      for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = static_cast<float>(sums[i] + part[i]);
+    }
+  }
+  return sums;
 }
 
 }  // namespace
@@ -207,6 +216,7 @@ struct UnitErrors::Layer {
   unit::UnitDescription own;               ///< as the recipe has it
   std::shared_ptr<unit::Unit> on_float32;  ///< null: an integer core
   bool approximates = false;
+  std::int64_t slice = 0;  ///< of the depth, that one product sums; 0: all of it
 };
 
 bool unit_adds_noise(const std::string& unit) {
@@ -214,15 +224,19 @@ bool unit_adds_noise(const std::string& unit) {
 }
 
 UnitErrors::UnitErrors(const policies::BoundRecipe& recipe) : seed_(recipe->seed()) {
-  std::map<std::pair<std::string, bool>, Layer> made;
+  std::map<std::tuple<std::string, bool, std::int64_t>, Layer> made;
   for (const auto& [gemm, roles] : recipe.products()) {
     const unit::UnitDescription* const description = roles.fprop->description();
     if (description == nullptr || !unit_adds_noise(roles.fprop->row().name)) continue;
     const bool quantized =
         roles[policies::RolePart::activation] && roles.role(gemm.right, net::GemmKind::fprop);
-    const auto [found, added] = made.try_emplace({roles.fprop->row().name, quantized});
+    const std::optional<policies::RolePolicy>& left = roles[policies::RolePart::activation];
+    const std::int64_t slice =
+        left && policies::reads_slices(*roles.fprop, *left) ? left->block->size : 0;
+    const auto [found, added] = made.try_emplace({roles.fprop->row().name, quantized, slice});
     Layer& layer = found->second;
     if (added) {
+      layer.slice = slice;
       layer.name = roles.fprop->row().name;
       layer.own = *description;
       if (!unit::is_integer_core(*description)) {
@@ -265,9 +279,10 @@ UnitErrors::Result UnitErrors::sample(const net::Product& p, const Scales& left,
               b = lines_of(p.b, matrix, p.n, most, draw, right, codes);
   const std::int64_t m = a.count(), n = b.count();
   // Chunks have sums of their own; all together make that of the register they end in.
+  const std::int64_t slice = layer.slice != 0 ? layer.slice : p.k;
   const std::int64_t chunk = layer.own.outer.every != 0   ? layer.own.outer.every
                              : layer.own.chain.chunk != 0 ? layer.own.chain.chunk
-                                                          : p.k;
+                                                          : slice;
   const auto paths = [&](const Lines& rows, const auto& visit) {
     for (std::int64_t i = 0; i < rows.count(); ++i) {
       for (std::int64_t j = 0; j < n; ++j)
@@ -289,7 +304,7 @@ UnitErrors::Result UnitErrors::sample(const net::Product& p, const Scales& left,
     paths(more, [&](const Path& path) { out.sample.count(path.beyond, path.at_end); });
   }
   if (layer.on_float32 == nullptr) return out;
-  const std::vector<double> own = results(*layer.on_float32, a, b, seed_);
+  const std::vector<double> own = results(*layer.on_float32, a, b, seed_, slice);
   for (std::int64_t i = 0; i < m * n; ++i) {
     const double scale = a.scales[i / n] * b.scales[i % n], error = (own[i] - exact[i]) * scale;
     out.errors.push_back({exact[i] * scale, error});

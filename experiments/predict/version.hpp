@@ -15,7 +15,8 @@ namespace numemu::experiments {
 /// share phases.
 /// 11: sums that are one number in many places have one error of the unit.
 /// 12: samples are drawn by the margins of their answers, not of their labels.
-inline constexpr int kPredictionVersion = 12;
+/// 13: the floor of the loss counts what samples gain and lose; tiles have predictions.
+inline constexpr int kPredictionVersion = 13;
 
 /// Whether figures of that version leave out what units add.
 inline constexpr bool ignores_units(int version) { return version < 7; }

@@ -73,8 +73,8 @@ bool is_moot(const Keys& keys, const std::string& key) {
 
 /// Follow from other keys, and are named only where no other key distinguishes rows.
 bool is_detail(const std::string& key) {
-  return key == "weights" || key == "graph" || key == "images" || key == kVersion ||
-         key.starts_with("unit.");
+  return key == "weights" || key == "graph" || key == "images" || key == "predictions" ||
+         key == kVersion || key.starts_with("unit.");
 }
 
 /// Whether every table has a column that shows the key.

@@ -177,14 +177,18 @@ std::string lead_text(const Measure& measure, const PairedLead& lead) {
 /// Pairs of so many; the best of them is one of each of its own.
 std::size_t pairs_among(std::size_t count) { return count * (count - 1) / 2; }
 
-std::string best_of(const std::string& heading, std::vector<const Configuration*> all) {
+/// `where`: "at 6 bits". One that is not told apart from others is called what it is, the first by
+/// the measure, not the best.
+std::string best_of(const std::string& where, std::vector<const Configuration*> all) {
   std::stable_sort(all.begin(), all.end(), [](const Configuration* a, const Configuration* b) {
     return std::pair(*a->loss(), -a->mean.sqnr_db.value_or(-HUGE_VAL)) <
            std::pair(*b->loss(), -b->mean.sqnr_db.value_or(-HUGE_VAL));
   });
   const Configuration& best = *all.front();
+  const Measure& measure = *best.mean.judged.measure;
   std::vector<std::string> alike;
   std::vector<std::pair<std::string, std::vector<std::string>>> unpaired;  // by reason
+  std::size_t behind = 0;
   std::string next;
   for (auto other = all.begin() + 1; other != all.end(); ++other) {
     const Pairing pairing = paired(best, **other, pairs_among(all.size()));
@@ -197,12 +201,17 @@ std::string best_of(const std::string& heading, std::vector<const Configuration*
       found->second.push_back(name);
     } else if (!pairing.lead->told_apart()) {
       alike.push_back(name);
-    } else if (next.empty()) {
-      next =
-          fmt::format(", by {} over {}", lead_text(*best.mean.judged.measure, *pairing.lead), name);
+    } else {
+      ++behind;
+      if (next.empty())
+        next = fmt::format(", by {} over {}", lead_text(measure, *pairing.lead), name);
     }
   }
-  std::string out = fmt::format("{}: {}{}", heading, best.mean.name, next);
+  std::string out = fmt::format("{} {} {}: {}", measure.falls ? "Lowest" : "Highest", measure.words,
+                                where, best.mean.name);
+  if (const std::size_t others = all.size() - 1; behind < others)
+    out += fmt::format(", told apart from {} of {} others", behind, others);
+  out += next;
   if (alike.size() == 1) out += fmt::format("; {} is not told apart from it", alike[0]);
   if (alike.size() > 1)
     out += fmt::format("; {} others are not told apart from it: {}", alike.size(),
@@ -254,7 +263,7 @@ std::vector<std::string> best_of_widths(const std::vector<Configuration>& all) {
   std::vector<std::string> out;
   for (const auto& [width, same] : widths) {
     if (same.size() > 1 && any_samples(same))
-      out.push_back(best_of(fmt::format("Best at {} bits", width.second), same));
+      out.push_back(best_of(fmt::format("at {} bits", width.second), same));
   }
   return out;
 }
@@ -264,9 +273,9 @@ std::string best_of_all(const std::vector<Configuration>& all) {
   for (const Configuration& c : all)
     if (c.mean.quantized() && c.loss()) quantized.push_back(&c);
   if (quantized.size() < 2 || !any_samples(quantized)) return "";
-  return best_of(fmt::format("Best of {} measured (intervals at 95 % for all pairs together)",
-                             quantized.size()),
-                 quantized);
+  return best_of(
+      fmt::format("of {} measured (intervals at 95 % for all pairs together)", quantized.size()),
+      quantized);
 }
 
 }  // namespace numemu::experiments

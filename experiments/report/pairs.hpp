@@ -32,8 +32,9 @@ struct Pairing {
 Pairing paired(const Configuration& a, const Configuration& b, std::size_t comparisons = 1);
 
 /// A sentence for every width of elements that weights and activations share and several
-/// configurations have, the narrowest first: the best one, by how much it is better than the next,
-/// what is not told apart from it, and what cannot be paired with it and why. The best is chosen by
+/// configurations have, the narrowest first: the one that loses least, named by its measure
+/// ("Highest top-1 at 6 bits"), from how many it is told apart and by how much from the next of
+/// them, what is not told apart from it, and what cannot be paired with it and why. It is chosen by
 /// the same samples: the intervals hold at 95 % for all pairs of the width together, so that they
 /// hold for whichever is chosen.
 std::vector<std::string> best_of_widths(const std::vector<Configuration>&);

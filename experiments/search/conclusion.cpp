@@ -334,9 +334,10 @@ std::string best_sentence(const SearchSpace& space, const SearchRanking& ranking
     return std::isnan(e.measured_db()) ? -HUGE_VAL : e.measured_db();
   };
   const auto most = std::ranges::max_element(measured, {}, db);
-  if (most == first) return out + fmt::format(". It is the best of {} measured.", measured.size());
-  return out + fmt::format(". Of {} measured {} has the most, {} dB.", measured.size(), most->name,
-                           db_text(most->measured_db()));
+  if (most == first)
+    return out + fmt::format(". It has the most SQNR of {} measured.", measured.size());
+  return out + fmt::format(". Of {} measured {} has the most SQNR, {} dB.", measured.size(),
+                           most->name, db_text(most->measured_db()));
 }
 
 void judge_search(const std::vector<SearchEntry>& entries, Conclusion& out) {

@@ -28,6 +28,10 @@
 namespace numemu::experiments {
 namespace {
 
+/// Samples that wait for an option that shares them: as many as there are largest mantissas of
+/// elements, by which powers of two differ.
+constexpr std::size_t kMostShared = 16;
+
 /// A sample under some scales, for all options whose scales are multiples of them.
 struct SharedSample {
   std::vector<double> scales;
@@ -71,6 +75,7 @@ class OperandErrors {
       }
       if (sample == nullptr) {
         const std::vector<double> each = expanded(scales, operand_.width(), n);
+        if (shared.size() == kMostShared) shared.erase(shared.begin());
         shared.push_back(
             {std::move(scales.scales), SampleMse(operand_.sample.data(), each.data(), n)});
         sample = &shared.back();
@@ -86,14 +91,81 @@ class OperandErrors {
   const policies::FloatReference& reference_;
 };
 
-/// Where options of another scaling begin, and the end.
-std::vector<std::size_t> runs_of(const std::vector<SearchOption>& options) {
-  std::vector<std::size_t> out;
-  for (std::size_t i = 0; i < options.size(); ++i)
-    if (i == 0 || options[i].scaling != options[i - 1].scaling) out.push_back(i);
-  out.push_back(options.size());
+/// Options [first, last).
+using Run = std::pair<std::size_t, std::size_t>;
+
+/// Of one scaling each, without those that are searched.
+std::vector<Run> runs_of(const std::vector<SearchOption>& options) {
+  std::vector<Run> out;
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    if (options[i].searched) continue;
+    if (out.empty() || out.back().second != i || options[i].scaling != options[i - 1].scaling)
+      out.emplace_back(i, i);
+    ++out.back().second;
+  }
   return out;
 }
+
+/// At most, of options that are searched.
+double searched_integrals(const std::vector<SearchOption>& options) {
+  const auto searched =
+      static_cast<std::size_t>(std::ranges::count(options, true, &SearchOption::searched));
+  return kSearchedIntegrals * static_cast<double>(std::min(searched, kSearchedForms));
+}
+
+/// How the errors of options on some operands are found.
+struct ErrorsOf {
+  const std::vector<SearchOption>& options;
+  std::vector<const SearchOperand*> operands;
+  std::vector<double> gains;  ///< what noise of the operands is weighted by
+  const policies::CalibrationPolicy& calibration;
+  const policies::FloatReference& reference;
+  std::string_view phase;  ///< of the work
+  Work* work = nullptr;
+
+  /// Fills in the errors of the runs on every operand.
+  void integrate(const std::vector<Run>& runs, double integrals,
+                 std::vector<std::vector<double>>& errors) const {
+    const std::size_t tasks = operands.size() * runs.size();
+    std::vector<std::exception_ptr> failures(tasks);
+    const bool told = work != nullptr && integrals > 0;
+    if (told) work->begin(phase, integrals * static_cast<double>(operands.size()));
+    if (told && tasks == 0) work->skip();
+#pragma omp parallel for schedule(dynamic)
+    for (std::size_t t = 0; t < tasks; ++t) {
+      const std::size_t i = t / runs.size();
+      const auto& [first, last] = runs[t % runs.size()];
+      try {
+        OperandErrors(*operands[i], calibration, reference).add(options, first, last, errors[i]);
+        if (told) work->add(1, static_cast<std::int64_t>(tasks));
+      } catch (...) {
+        failures[t] = std::current_exception();
+      }
+    }
+    for (const std::exception_ptr& failure : failures) {
+      if (failure) std::rethrow_exception(failure);
+    }
+  }
+
+  /// Of each operand; infinite where an option is not tried: only `useful` ones are searched.
+  std::vector<std::vector<double>> all(const std::function<bool(std::size_t)>& useful) const {
+    std::vector<std::vector<double>> errors(operands.size(),
+                                            std::vector<double>(options.size(), HUGE_VAL));
+    const double later = searched_integrals(options);
+    integrate(runs_of(options), integrals_of(options) - later, errors);
+    std::vector<double> noise(options.size(), HUGE_VAL);
+    for (std::size_t o = 0; o < options.size(); ++o) {
+      if (!useful(o)) continue;
+      noise[o] = 0;
+      for (std::size_t i = 0; i < operands.size(); ++i)
+        if (!options[o].searched) noise[o] += gains[i] * errors[i][o];
+    }
+    std::vector<Run> chosen;
+    for (const std::size_t o : chosen_forms(options, noise)) chosen.emplace_back(o, o + 1);
+    integrate(chosen, later, errors);
+    return errors;
+  }
+};
 
 /// Of an operand under a policy, of one sample where it is an activation.
 double stored(const policies::RolePolicy& policy, const SearchOperand& operand) {
@@ -113,62 +185,96 @@ double elements(const SearchOperand& operand) {
 
 }  // namespace
 
+double integrals_of(const std::vector<SearchOption>& options) {
+  double sum = searched_integrals(options);
+  for (const SearchOption& option : options) {
+    const bool all_scales = option.policy.block != nullptr && option.policy.scale == "mse(exact)";
+    if (!option.searched) sum += all_scales ? kSearchedIntegrals : 1;
+  }
+  return sum;
+}
+
+std::vector<std::size_t> chosen_forms(const std::vector<SearchOption>& options,
+                                      const std::vector<double>& noise) {
+  std::map<std::size_t, double> least;  // of a form
+  for (std::size_t o = 0; o < options.size(); ++o) {
+    if (options[o].searched || !std::isfinite(noise[o])) continue;
+    const auto [form, added] = least.emplace(options[o].form, noise[o]);
+    form->second = std::min(form->second, noise[o]);
+  }
+  std::vector<std::size_t> all, front, chosen;
+  for (std::size_t o = 0; o < options.size(); ++o)
+    if (options[o].searched && std::isfinite(noise[o]) && least.contains(options[o].form))
+      all.push_back(o);
+  const auto of = [&](std::size_t o) { return least.at(options[o].form); };
+  std::ranges::stable_sort(
+      all, {}, [&](std::size_t o) { return std::pair(stored_bits_of(options[o].policy), of(o)); });
+  // As many numbers are the same where lines end before blocks do.
+  std::set<std::pair<const Format*, double>> seen;
+  std::erase_if(
+      all, [&](std::size_t o) { return !seen.emplace(options[o].policy.format, of(o)).second; });
+  for (const std::size_t o : all)
+    if (front.empty() || of(o) < of(front.back())) front.push_back(o);
+  std::ranges::stable_sort(all, {}, of);
+  chosen = evenly(front, kSearchedForms / 2);
+  for (const std::size_t o : all)
+    if (chosen.size() < kSearchedForms && std::ranges::find(chosen, o) == chosen.end())
+      chosen.push_back(o);
+  return chosen;
+}
+
 std::vector<double> option_errors(const std::vector<SearchOption>& options,
                                   const SearchOperand& operand,
                                   const policies::CalibrationPolicy& calibration,
-                                  const policies::FloatReference& reference) {
-  std::vector<double> errors(options.size());
-  const std::vector<std::size_t> runs = runs_of(options);
-  const OperandErrors of(operand, calibration, reference);
-  for (std::size_t r = 0; r + 1 < runs.size(); ++r) of.add(options, runs[r], runs[r + 1], errors);
-  return errors;
+                                  const policies::FloatReference& reference, Work* work) {
+  const ErrorsOf errors{options, {&operand}, {1}, calibration, reference, operand.gemm.name, work};
+  return errors.all([](std::size_t) { return true; }).front();
 }
 
 RankedRole rank_options(std::vector<SearchOption> options, bool weight,
                         const std::vector<SearchOperand>& operands,
                         const std::vector<double>& gains,
                         const policies::CalibrationPolicy& calibration,
-                        const policies::FloatReference& reference) {
-  std::vector<std::size_t> own;
-  for (std::size_t i = 0; i < operands.size(); ++i)
-    if (operands[i].weight() == weight) own.push_back(i);
-  const std::vector<std::size_t> runs = runs_of(options);
-  std::vector<std::vector<double>> errors(own.size(), std::vector<double>(options.size()));
-  const std::size_t scalings = runs.size() - 1, tasks = own.size() * scalings;
-  std::vector<std::exception_ptr> failures(tasks);
-#pragma omp parallel for schedule(dynamic)
-  for (std::size_t t = 0; t < tasks; ++t) {
-    const std::size_t i = t / scalings, r = t % scalings;
-    try {
-      OperandErrors(operands[own[i]], calibration, reference)
-          .add(options, runs[r], runs[r + 1], errors[i]);
-    } catch (...) {
-      failures[t] = std::current_exception();
-    }
-  }
-  for (const std::exception_ptr& failure : failures) {
-    if (failure) std::rethrow_exception(failure);
+                        const policies::FloatReference& reference,
+                        const std::function<bool(std::size_t, double)>& useful, Work* work) {
+  std::vector<const SearchOperand*> own;
+  std::vector<double> own_gains;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (operands[i].weight() != weight) continue;
+    own.push_back(&operands[i]);
+    own_gains.push_back(gains[i]);
   }
   RankedRole out{std::move(options), {}};
+  for (const SearchOption& option : out.options) {
+    double bits = 0, count = 0;
+    for (const SearchOperand* const operand : own) {
+      if (!weight && operand->right) continue;
+      bits += stored(option.policy, *operand);
+      count += elements(*operand);
+    }
+    out.ranks.push_back({.bits = count > 0 ? bits / count : 0});
+  }
+  const ErrorsOf errors_of{out.options, own,       own_gains,
+                           calibration, reference, weight ? "weights" : "activations",
+                           work};
+  const std::vector<std::vector<double>> errors =
+      errors_of.all([&](std::size_t o) { return useful(o, out.ranks[o].bits); });
   std::set<std::tuple<const Format*, bool, double, std::vector<double>>> seen;
   for (std::size_t o = 0; o < out.options.size(); ++o) {
-    RankedOption ranked;
-    double bits = 0, count = 0;
-    for (std::size_t i = 0; i < own.size(); ++i) {
-      const SearchOperand& operand = operands[own[i]];
-      ranked.noise += gains[own[i]] * errors[i][o];
-      if (!weight && operand.right) continue;
-      bits += stored(out.options[o].policy, operand);
-      count += elements(operand);
-    }
-    ranked.bits = count > 0 ? bits / count : 0;
+    RankedOption& ranked = out.ranks[o];
     std::vector<double> of_operands;
-    for (const std::vector<double>& operand : errors) of_operands.push_back(operand[o]);
-    const policies::RolePolicy& policy = out.options[o].policy;
-    ranked.repeats =
-        !seen.emplace(policy.format, policy.block != nullptr, ranked.bits, std::move(of_operands))
-             .second;
-    out.ranks.push_back(ranked);
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      ranked.noise += own_gains[i] * errors[i][o];
+      of_operands.push_back(errors[i][o]);
+    }
+    const SearchOption& option = out.options[o];
+    const bool tried = !option.searched || std::ranges::all_of(of_operands, [](double error) {
+      return error < HUGE_VAL;
+    });
+    if (!tried) ranked.noise = HUGE_VAL;  // also where the gain is 0
+    ranked.left_out = !tried || !seen.emplace(option.policy.format, option.policy.block != nullptr,
+                                              ranked.bits, std::move(of_operands))
+                                     .second;
   }
   return out;
 }
@@ -201,7 +307,7 @@ std::vector<std::size_t> within_budget(const RankedRole& role, const std::vector
   std::vector<std::size_t> out;
   for (std::size_t i = 0; i < role.options.size(); ++i)
     if ((taken.empty() || taken[i]) && budget.allows(role.ranks[i].bits) &&
-        std::isfinite(role.ranks[i].noise) && !role.ranks[i].repeats)
+        std::isfinite(role.ranks[i].noise) && !role.ranks[i].left_out)
       out.push_back(i);
   return out;
 }
@@ -404,7 +510,7 @@ std::string half_interval(const SearchOption& option, const SearchOperand& opera
 }  // namespace
 
 ResultTable law_table(const std::string& law, const std::vector<SearchOption>& options, double bits,
-                      std::uint64_t seed) {
+                      std::uint64_t seed, Work* work) {
   const net::Tensor x = numbers_of(law, seed);
   SearchOperand operand{.gemm = {.name = law}, .tensor = &x};
   take_sample(operand, std::max(kLawDraws, kSampleElements));
@@ -427,12 +533,13 @@ ResultTable law_table(const std::string& law, const std::vector<SearchOption>& o
   if (all.empty())
     throw usage_error(fmt::format("--bits: no format stores at most {:g} bits", bits));
   const std::vector<double> errors =
-      option_errors(all, operand, policies::Recipe().calibration(), {});
+      option_errors(all, operand, policies::Recipe().calibration(), {}, work);
   std::vector<std::size_t> order;
   std::set<std::tuple<const Format*, bool, double, double>> seen;  // the same numbers count once
   for (std::size_t i = 0; i < all.size(); ++i) {
     const policies::RolePolicy& policy = all[i].policy;
-    if (seen.emplace(policy.format, policy.block != nullptr, bits_in(x, policy), errors[i]).second)
+    if (errors[i] < HUGE_VAL &&
+        seen.emplace(policy.format, policy.block != nullptr, bits_in(x, policy), errors[i]).second)
       order.push_back(i);
   }
   std::ranges::stable_sort(order, {}, [&](std::size_t i) { return errors[i]; });

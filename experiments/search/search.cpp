@@ -46,16 +46,6 @@ double noise_of(const RefinedNoise& refined) {
   return portable::exp(-refined.db * portable::log(10.0) / 10);
 }
 
-/// About `count` of a list, evenly, its ends among them.
-template <class T>
-std::vector<T> spread(const std::vector<T>& all, std::size_t count) {
-  if (all.size() <= count) return all;
-  std::vector<T> out;
-  for (std::size_t i = 0; i < count; ++i)
-    out.push_back(all[i * (all.size() - 1) / std::max<std::size_t>(1, count - 1)]);
-  return out;
-}
-
 /// Of each size of numbers that a unit reads, the configuration of least noise within the budget.
 std::map<int, Configured> quietest(const SearchSpace& space, std::size_t u,
                                    const SearchBudget& budget) {
@@ -145,7 +135,7 @@ std::vector<SearchEntry> entries_of(const SearchSpace& space, const SearchRankin
     out.back().random = random;
   };
   for (const Configured& c : ranking.random) add(c, true);
-  for (const Configured& c : spread(ranking.front, along == Along::front ? count : (count + 1) / 2))
+  for (const Configured& c : evenly(ranking.front, along == Along::front ? count : (count + 1) / 2))
     add(c, false);
   for (const Configured& c : ranking.best) {
     if (out.size() >= count + ranking.random.size()) break;
@@ -188,7 +178,7 @@ std::vector<SearchEntry> to_measure(const std::vector<SearchEntry>& refined, std
   std::ranges::stable_sort(front, {}, [&](const SearchEntry* e) {
     return whole_front ? e->configured.bits : e->configured.mac;
   });
-  choose(spread(front, count - chosen.size()), count);
+  choose(evenly(front, count - chosen.size()), count);
   choose(best, count);
   std::vector<SearchEntry> out;
   for (const SearchEntry& e : refined)
@@ -215,10 +205,8 @@ std::vector<Row> measure(const ExperimentRun& run, const Workbench& bench,
                    .net = run.settings.text("net"),
                    .data = run.settings.text("data"),
                    .images = bench.eval_images};
-  // Many draws stand behind one figure, the regret; noise of random phase has predicted them.
   for (const SearchEntry& entry : entries)
-    built.points.push_back(
-        {.settings = {{"recipe", entry.recipe}}, .name = entry.name, .predicted = !entry.random});
+    built.points.push_back({.settings = {{"recipe", entry.recipe}}, .name = entry.name});
   PointRun points(run, built, run.out);
   points.open(bench.dataset, bench.trained);
   return points.rows(bench);
@@ -231,18 +219,11 @@ namespace {
 constexpr std::int64_t kSearchElements = std::int64_t{1} << 24;
 /// Integrals of a search: more are refused before any work.
 constexpr double kMostIntegrals = 2e7;
-/// Of a processor, sorts included: ResNet-20 5e-4, a transformer 8e-4.
+/// Of a processor for kSampleElements numbers, sorts included: ResNet-20 5e-4, a transformer 8e-4.
 constexpr double kIntegralSeconds = 6e-4;
 
 void check_search_unit(const std::string& name) { unit::find_unit(name); }
-/// Of real scales, or of blocks.
-void check_rule(const std::string& name) {
-  try {
-    find_scale_rule(name);
-  } catch (const Error&) {
-    find_scale_rule(name, find_block_format("mxfp4"));
-  }
-}
+void check_rule(const std::string& name) { require_scale_rule(name); }
 void check_scale(const std::string& name) { find_block_format("group(int4,16," + name + ")"); }
 void check_tune_steps(const std::string& steps) { policies::parse_tune_steps(steps, "steps"); }
 
@@ -261,17 +242,22 @@ SpacePlan plan_of(const Settings& settings) {
   plan.blocks.clear();
   if (!settings.text("blocks").empty()) plan.blocks = settings.whole_numbers("blocks");
   plan.scales = settings.list("scales");
-  plan.rules = settings.list("rules");
+  plan.more_rules = settings.text("rules").empty();
+  if (!plan.more_rules) plan.rules = settings.list("rules");
   return plan;
 }
 
-void require_space(const Settings& settings, const SpacePlan& plan, std::size_t options,
-                   std::size_t tensors) {
+void require_options(const Settings& settings, const SpacePlan& plan, std::size_t options) {
   if (options == 0)
     throw usage_error(fmt::format(
         "{}: the space is empty: no format of {} to {} bits under these scales and rules",
         settings.named("bits"), plan.least_bits, plan.most_bits));
-  const double integrals = static_cast<double>(options) * static_cast<double>(tensors);
+}
+
+/// `each` on a tensor.
+void require_integrals(const SpacePlan& plan, std::size_t options, double each,
+                       std::size_t tensors) {
+  const double integrals = each * static_cast<double>(tensors);
   if (integrals > kMostIntegrals)
     throw usage_error(fmt::format(
         "{}: {} options of {} tensors are {:.2g} integrals, about {:.0f} s of a "
@@ -287,21 +273,31 @@ SearchSpace rank_space(const ExperimentRun& run, const Workbench& bench, const S
   if (operands.empty())
     throw usage_error(
         fmt::format("{}: {} has no products", run.settings.named("net"), bench.trained.graph.name));
-  require_space(run.settings, plan, std::min(weights.size(), activations.size()), 1);
-  require_space(run.settings, plan, weights.size() + activations.size(), operands.size());
+  const double of_weights = integrals_of(weights), of_activations = integrals_of(activations);
+  require_integrals(plan, weights.size() + activations.size(), of_weights + of_activations,
+                    operands.size());
   run.say(fmt::format("gains of {} operands", operands.size()));
   const std::vector<double> gains = output_gains(operands, bench, run.folders.cache);
+  const auto tensors = std::ranges::count_if(operands, &SearchOperand::weight);
+  const double integrals = of_weights * static_cast<double>(tensors) +
+                           of_activations * static_cast<double>(std::ssize(operands) - tensors);
   run.say(fmt::format(
       "noise of {} options of weights and {} of activations, about {:.0f} s of a processor",
-      weights.size(), activations.size(),
-      kIntegralSeconds *
-          static_cast<double>((weights.size() + activations.size()) * operands.size()) / 2));
+      weights.size(), activations.size(), kIntegralSeconds * integrals));
+  Work work(run.on_bench, integrals);
   const policies::CalibrationPolicy calibration = policies::Recipe().calibration();
+  const auto useful = [&](std::vector<bool> RankedUnit::*taken) {
+    return [&, taken](std::size_t option, double bits) {
+      return budget.allows(bits) && std::ranges::any_of(units, [&](const RankedUnit& unit) {
+               return (unit.*taken).empty() || (unit.*taken)[option];
+             });
+    };
+  };
   SearchSpace space;
-  space.weights =
-      rank_options(std::move(weights), true, operands, gains, calibration, bench.reference);
-  space.activations =
-      rank_options(std::move(activations), false, operands, gains, calibration, bench.reference);
+  space.weights = rank_options(std::move(weights), true, operands, gains, calibration,
+                               bench.reference, useful(&RankedUnit::weights), &work);
+  space.activations = rank_options(std::move(activations), false, operands, gains, calibration,
+                                   bench.reference, useful(&RankedUnit::activations), &work);
   space.units = std::move(units);
   notes = add_unit_noise(run, bench, space, budget);
   return space;
@@ -370,7 +366,9 @@ Conclusion run_network(const ExperimentRun& run) {
   const SpacePlan plan = plan_of(settings);
   std::vector<SearchOption> weights = space_of(plan, "weight"),
                             activations = space_of(plan, "activation");
-  require_space(settings, plan, std::min(weights.size(), activations.size()), 1);
+  require_options(settings, plan, std::min(weights.size(), activations.size()));
+  const std::string rules = fmt::format(" Scale rules searched: weights {}; activations {}.",
+                                        rules_text(weights), rules_text(activations));
   std::vector<std::string> names;
   if (!settings.text("units").empty()) names = settings.list("units");
   std::vector<RankedUnit> units =
@@ -437,6 +435,7 @@ Conclusion run_network(const ExperimentRun& run) {
   conclusion.tables.push_back(ranked_table(space, ranking, 20));
   if (measured.empty()) {
     if (!limited) conclusion.answer = best_sentence(space, ranking, refined, measured, budget);
+    conclusion.answer += rules;
     return conclusion;
   }
   const std::vector<Row> rows = measure(run, bench, measured);
@@ -458,6 +457,7 @@ Conclusion run_network(const ExperimentRun& run) {
   }
   if (const std::string sentence = best_of_all(configurations(records)); !sentence.empty())
     conclusion.sentences.push_back(sentence);
+  conclusion.answer += rules;
   return conclusion;
 }
 
@@ -469,12 +469,22 @@ Conclusion run_search(const ExperimentRun& run) {
                     "expected another folder",
                     run.out));
   const SpacePlan plan = plan_of(run.settings);
-  const std::vector<SearchOption> options = space_of(plan, "weight");
+  std::vector<SearchOption> options = space_of(plan, "weight");
+  // One line has one channel.
+  std::erase_if(options, [](const SearchOption& option) {
+    return option.policy.granularity == policies::Granularity::channel;
+  });
   const std::vector<std::string> laws = run.settings.list("dist");
-  require_space(run.settings, plan, options.size(), laws.size());
+  const double each = integrals_of(options), all = each * static_cast<double>(laws.size());
+  require_options(run.settings, plan, options.size());
+  require_integrals(plan, options.size(), each, laws.size());
+  run.say(fmt::format("noise of {} options under {} law{}, about {:.0f} s of a processor",
+                      options.size(), laws.size(), laws.size() == 1 ? "" : "s",
+                      kIntegralSeconds * all * kLawDraws / kSampleElements));
+  Work work(run.on_bench, all);
   Conclusion conclusion;
   for (const std::string& law : laws) {
-    ResultTable table = law_table(law, options, most_bits(run.settings), run.seed);
+    ResultTable table = law_table(law, options, most_bits(run.settings), run.seed, &work);
     const std::vector<std::string>& best = table.rows.front();
     const bool interval = best.size() > 4 && !best[3].empty();
     conclusion.answer +=
@@ -482,7 +492,7 @@ Conclusion run_search(const ExperimentRun& run) {
                     best[0], best[1], best[2], interval ? " " + best[3] : " on these numbers");
     conclusion.tables.push_back(std::move(table));
   }
-  conclusion.answer += ".";
+  conclusion.answer += fmt::format(". Scale rules searched: {}.", rules_text(options));
   return conclusion;
 }
 
@@ -520,8 +530,9 @@ extern const Experiment experiment_search = {
      {"scales", "float8_e4m3fn,float16", "float16,float8_e4m3fn,float8_e5m2",
       "float16,bfloat16,float8_e4m3fn,float8_e5m2", "scale formats of groups",
       list_of(check_scale)},
-     {"rules", "absmax,floor,even", "absmax,pow2(absmax,up),floor,ceil,even,nearest",
-      "absmax,pow2(absmax,up),floor,ceil,even,nearest", "scale rules", list_of(check_rule)},
+     {"rules", "absmax,floor,even", "", "",
+      "scale rules; those that hardware has, four-over-six in groups and mse of weights",
+      list_of(check_rule).or_nothing()},
      {"units", "", "units of forward products; f32.sequential",
       list_of(check_search_unit).or_nothing()},
      {"refine", "12", "64", "256", "configurations refined by noise of random phase",

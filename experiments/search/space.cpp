@@ -12,6 +12,7 @@
 #include "experiments/predict/unit_errors.hpp"
 #include "formats/blocks/block_format.hpp"
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 #include "formats/scaling/scale_rule.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "policies/recipe/role_json.hpp"
@@ -92,6 +93,17 @@ std::vector<Shape> shapes_of(const SpacePlan& plan, bool weight) {
   return out;
 }
 
+constexpr const char *kFourOverSix = "four-over-six", *kMse = "mse";
+
+/// Whether a rule that the plan does not name is tried. Without blocks mse is never worse than
+/// four-over-six. Hardware that scales activations in blocks as it goes has four-over-six for
+/// NVFP4.
+bool has_added_rule(const SpacePlan& plan, bool weight, const std::string& rule,
+                    const BlockFormat* block) {
+  if (rule == kMse) return block == nullptr || plan.more_rules;
+  return block != nullptr && (weight || block->tensor_scale);
+}
+
 }  // namespace
 
 std::vector<const Format*> space_elements(const SpacePlan& plan) {
@@ -117,30 +129,60 @@ std::vector<SearchOption> space_of(const SpacePlan& plan, const std::string& rol
   const std::vector<const Format*> elements = space_elements(plan);
   const bool weight = role == "weight";
   std::vector<SearchOption> out;
-  std::size_t scaling = 0;
+  std::vector<std::string> rules = plan.rules;
+  const auto also = [&](const char* rule) {
+    if (std::ranges::find(rules, scale_rule_name(rule), scale_rule_name) == rules.end())
+      rules.emplace_back(rule);
+  };
+  if (plan.more_rules) also(kFourOverSix);
+  if (weight) also(kMse);
+  std::size_t scaling = 0, first_form = 0;
   for (const Shape& shape : shapes_of(plan, weight)) {
-    std::vector<std::string> rules = plan.rules;
-    if (weight && std::ranges::find(rules, "mse") == rules.end()) rules.emplace_back("mse");
-    for (const std::string& rule : rules) {
-      for (const Format* const element : elements) {
-        Json json = shape.role(*element);
+    for (std::size_t r = 0; r < rules.size(); ++r) {
+      const std::string& rule = rules[r];
+      for (std::size_t e = 0; e < elements.size(); ++e) {
+        const Format& element = *elements[e];
+        Json json = shape.role(element);
         json["scale"] = rule;
         try {
           const policies::RolePolicy policy =
               policies::read_role(JsonReader(json, "search"), policies::role_row(role));
-          // In blocks mse searches every block: it is tried where it is asked for.
-          if (policy.block != nullptr && rules.size() > plan.rules.size() && rule == "mse")
-            continue;
+          const bool added = r >= plan.rules.size();
+          if (added && !has_added_rule(plan, weight, rule, policy.block)) continue;
           if (std::round(100 * stored_bits_of(policy)) > 100 * plan.most_stored) continue;
-          out.push_back({fmt::format("{}, {}, {}", element->name, shape.words, rule),
-                         policies::role_json(policy), policy, scaling});
+          out.push_back({fmt::format("{}, {}, {}", element.name, shape.words, rule),
+                         policies::role_json(policy), policy, scaling, first_form + e, rule,
+                         added && rule == kMse && policy.block != nullptr});
         } catch (const Error&) {  // not every element serves every scale
         }
       }
       ++scaling;
     }
+    first_form += elements.size();
   }
   return out;
+}
+
+std::string rules_text(const std::vector<SearchOption>& options) {
+  std::vector<std::string> rules, words;
+  for (const SearchOption& option : options)
+    if (std::ranges::find(rules, option.rule) == rules.end()) rules.push_back(option.rule);
+  // It is the first in the order of options, and the last to be tried.
+  std::stable_partition(rules.begin(), rules.end(),
+                        [](const std::string& rule) { return rule != kMse; });
+  for (const std::string& rule : rules) {
+    const auto of_rule = [&](const auto& holds) {
+      return std::ranges::any_of(options,
+                                 [&](const SearchOption& o) { return o.rule == rule && holds(o); });
+    };
+    const bool searched = of_rule([](const SearchOption& o) { return o.searched; });
+    const bool blocks = of_rule([](const SearchOption& o) { return o.policy.block != nullptr; });
+    words.push_back(rule + (rule != kMse ? ""
+                            : searched   ? " (in blocks for the best under the others)"
+                            : blocks     ? ""
+                                         : " without blocks"));
+  }
+  return joined(words, ", ");
 }
 namespace {
 

@@ -27,6 +27,9 @@ struct SpacePlan {
   /// Scale rules; each is tried on everything. Weights without blocks are also tried under mse.
   std::vector<std::string> rules = {"absmax", "pow2(absmax,up)", "floor", "ceil",
                                     "even",   "nearest"};
+  /// Besides: four-over-six in groups, of activations in those with a scale of the tensor, and mse
+  /// of weights in blocks (SearchOption::searched).
+  bool more_rules = true;
   std::string named = "formats";  ///< what messages call the list of formats
 };
 
@@ -35,8 +38,12 @@ struct SearchOption {
   std::string name;  ///< "e2m3+finite, blocks of 32, e8m0, floor"
   Json role;
   policies::RolePolicy policy;
-  /// Options with the same scaling differ in the element format alone.
-  std::size_t scaling = 0;
+  /// Options with the same scaling differ in the element format alone, those of a form in the rule.
+  std::size_t scaling = 0, form = 0;
+  std::string rule = {};  ///< as the name has it
+  /// The rule tries scales block by block: only the best forms under the other rules are ranked
+  /// with it (chosen_forms() of ranking.hpp).
+  bool searched = false;
 };
 
 /// The element formats of a plan; of several with the same values up to a power of two the first.
@@ -50,6 +57,8 @@ double stored_bits_of(const policies::RolePolicy&);
 /// format, of 8 bits or fewer also under a scale of the tensor, each under every rule. What a
 /// recipe refuses is left out. Ordered by scaling.
 std::vector<SearchOption> space_of(const SpacePlan&, const std::string& role);
+/// The rules of some options, which sentences name: "absmax, floor, mse without blocks".
+std::string rules_text(const std::vector<SearchOption>&);
 
 /// Bits that adders of a unit take in for each product: those of the register, of both levels where
 /// there are two, and of the aligned sum of a fused step. Of exact sums 64; 32 without a

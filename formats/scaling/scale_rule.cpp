@@ -47,7 +47,8 @@ std::string usage(const ScaleRule& rule) {
 }
 
 const ScaleRule* rule_meant(std::string_view text);
-Error unknown_rule(std::string_view text, const std::function<bool(const ScaleRule&)>& fit);
+Error unknown_rule(std::string_view text, const std::function<bool(const ScaleRule&)>& fit,
+                   const std::vector<std::string>& others = {});
 
 /// Reads one argument and adds its canonical text to `texts`.
 void read_argument(const ScaleRule& row, const ScaleArgument& known, const std::string& given,
@@ -111,8 +112,9 @@ const ScaleRule* rule_meant(std::string_view text) {
   return row_of(text);
 }
 
-/// Names the rules that fit, and those with arguments with the arguments of the text.
-Error unknown_rule(std::string_view text, const std::function<bool(const ScaleRule&)>& fit) {
+/// Names the rules that fit, those with arguments with the arguments of the text, and others.
+Error unknown_rule(std::string_view text, const std::function<bool(const ScaleRule&)>& fit,
+                   const std::vector<std::string>& others) {
   if (parse_call(text).name == "delayed") {
     return Error(
         fmt::format("scale rule '{}': expected delayed outside other rules, as a recipe has "
@@ -124,7 +126,9 @@ Error unknown_rule(std::string_view text, const std::function<bool(const ScaleRu
   for (const ScaleRule* rule : all_scale_rules()) {
     if (rule->make != nullptr || fit(*rule))
       known.push_back(rule->name + std::string(rule->make == nullptr ? "" : arguments));
+    if (rule->alias != nullptr && fit(*rule)) known.emplace_back(rule->alias);
   }
+  known.insert(known.end(), others.begin(), others.end());
   return Error(unknown_name("scale rule", text, known));
 }
 
@@ -201,6 +205,12 @@ bool serves(const ScaleRule& rule, const BlockFormat& f) {
 const ScaleRule& find_scale_rule(std::string_view name) {
   return find_among(name, "real scale, it chooses powers of two for blocks",
                     [](const ScaleRule& rule) { return rule.scale != nullptr; });
+}
+
+void require_scale_rule(std::string_view name, const std::vector<std::string>& others) {
+  if (rule_meant(name) == nullptr && std::find(others.begin(), others.end(), name) == others.end())
+    throw unknown_rule(
+        name, [](const ScaleRule&) { return true; }, others);
 }
 
 const ScaleRule& find_scale_rule(std::string_view name, const BlockFormat& f) {

@@ -90,6 +90,9 @@ struct ScaleRule {
 const ScaleRule& find_scale_rule(std::string_view name);
 /// The rule of that name for that block format; throws Error naming the rules that serve it.
 const ScaleRule& find_scale_rule(std::string_view name, const BlockFormat&);
+/// Throws Error naming the nearest rules where none, whatever scales it chooses, has that name;
+/// `others` are accepted in its place.
+void require_scale_rule(std::string_view name, const std::vector<std::string>& others = {});
 /// The rule can choose the scales of that block format.
 bool serves(const ScaleRule&, const BlockFormat&);
 /// Every file's rule; those with arguments as they are without.

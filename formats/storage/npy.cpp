@@ -38,8 +38,6 @@ constexpr std::array<Code, 11> kCodes = {{{"i1", ArrayType::int8},
 /// What a refused type is called in Python.
 std::string_view kind_of(char letter) {
   switch (letter) {
-    case 'b':
-      return " (bool)";
     case 'c':
       return " (complex)";
     case 'O':
@@ -133,7 +131,7 @@ class Parser {
 
   void read_type() {
     constexpr std::string_view kExpected =
-        "descr: expected one of the types int8..int64, uint8..uint64, float16..float64";
+        "descr: expected one of the types int8..int64, uint8..uint64, float16..float64, bool";
     if (peek() == '[') fail(fmt::format("{}, found a structured type", kExpected));
     const std::size_t begin = at_;
     const std::string_view descr = read_string();
@@ -144,6 +142,11 @@ class Parser {
       if (descr[0] != '<' && descr[0] != (wide ? '>' : '|')) break;
       header_.type = known.type;
       header_.big_endian = descr[0] == '>';
+      return;
+    }
+    if (descr == "|b1") {
+      header_.type = ArrayType::int8;
+      header_.truth = true;
       return;
     }
     if (with_text_ && descr.starts_with("|S")) {
@@ -199,6 +202,13 @@ class Parser {
 NpyHeader parse_npy_header(const std::string& path, std::string_view text, std::int64_t first_byte,
                            bool with_text) {
   return Parser(path, text, first_byte, with_text).read();
+}
+
+std::optional<std::int64_t> no_truth_value(const NpyHeader& header, std::string_view data) {
+  if (!header.truth) return std::nullopt;
+  const auto found = std::ranges::find_if(data, [](char c) { return c != 0 && c != 1; });
+  if (found == data.end()) return std::nullopt;
+  return found - data.begin();
 }
 
 std::string format_npy_header(ArrayType type, const ArrayShape& shape) {
@@ -303,8 +313,12 @@ Array read_npy(InputFile& file) {
                           overflow ? "more than 2^63 bytes" : counted(bytes, "byte"),
                           to_string(header.type), shape_text(header.shape), file.left()));
   }
+  const std::int64_t begin = file.position();
   Array array(header.type, header.shape);
   file.read(array.data.data(), bytes);
+  if (const auto at = no_truth_value(header, {reinterpret_cast<const char*>(array.data.data()),
+                                              static_cast<std::size_t>(bytes)}))
+    file.fail_at(begin + *at, "expected a bool, 0 or 1");
   if (!header.big_endian && !header.fortran_order) return array;
   switch (bytes_of(header.type)) {
     case 1:

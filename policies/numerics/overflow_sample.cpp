@@ -13,6 +13,7 @@
 #include "emu/unit/reference/dot.hpp"
 #include "emu/unit/reference/register.hpp"
 #include "formats/containers.hpp"
+#include "formats/portable/spread.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -40,7 +41,6 @@ bool may_leave(const UnitDescription& u, const unit::Gemm& g) {
 
 /// Some lines of an operand, one after the other.
 struct SampledRows {
-  std::vector<std::int64_t> number;
   std::vector<std::byte> codes;
   std::vector<std::uint8_t> scales;
   unit::Gather gather;
@@ -66,14 +66,11 @@ void find_in_source(const unit::Padding& padding, std::vector<std::int64_t>& at)
   }
 }
 
-SampledRows sampled_rows(const unit::Operand& operand, std::int64_t rows, std::int64_t k,
-                         const std::uint8_t* scales, std::int64_t blocks) {
+SampledRows sampled_rows(const unit::Operand& operand, const std::vector<std::int64_t>& numbers,
+                         std::int64_t k, const std::uint8_t* scales, std::int64_t blocks) {
   SampledRows lines;
-  const std::int64_t count = std::min(rows, OverflowSample::kSampledLines);
   std::vector<std::int64_t> at;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t line = i * rows / count;
-    lines.number.push_back(line);
+  for (const std::int64_t line : numbers) {
     for (const std::int32_t depth : operand.gather->depth)
       at.push_back(operand.gather->row[static_cast<std::size_t>(line)] + depth);
     if (scales != nullptr)
@@ -88,7 +85,7 @@ SampledRows sampled_rows(const unit::Operand& operand, std::int64_t rows, std::i
     std::memcpy(lines.codes.data() + i * bytes, from + static_cast<std::size_t>(at[i]) * bytes,
                 bytes);
   }
-  lines.gather = unit::Gather::matrix(count, k);
+  lines.gather = unit::Gather::matrix(std::ssize(numbers), k);
   return lines;
 }
 
@@ -110,11 +107,18 @@ void OverflowSample::look(const unit::Gemm& g) const {
   const UnitDescription* const u = description();
   if (u == nullptr || !may_leave(*u, g)) return;
   const std::int64_t block = u->scaling.block, blocks = block == 0 ? 0 : (g.k + block - 1) / block;
-  const SampledRows a = sampled_rows(g.a, g.m, g.k, g.scale_a, blocks),
-                    b = sampled_rows(g.b, g.n, g.k, g.scale_b, blocks);
+  const std::int64_t count = std::min(g.m * g.n, kSampledResults);
+  std::vector<std::int64_t> rows, columns;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t element = count < kSampledResults ? i : spread(i, draw_, g.m * g.n);
+    rows.push_back(element / g.n);
+    columns.push_back(element % g.n);
+  }
+  const SampledRows a = sampled_rows(g.a, rows, g.k, g.scale_a, blocks),
+                    b = sampled_rows(g.b, columns, g.k, g.scale_b, blocks);
   unit::Gemm some;
-  some.m = std::ssize(a.number);
-  some.n = std::ssize(b.number);
+  some.m = count;
+  some.n = count;
   some.k = g.k;
   some.a = a.operand(g.a.format);
   some.b = b.operand(g.b.format);
@@ -133,21 +137,17 @@ void OverflowSample::look(const unit::Gemm& g) const {
     if (wraps(*one)) wrapped = std::min(wrapped, std::ldexp(0.5, one->bits - one->fraction));
   }
   std::int64_t overflowed = 0;
-  for (std::int64_t i = 0; i < some.m; ++i) {
-    for (std::int64_t j = 0; j < some.n; ++j) {
-      const auto at = [](const SampledRows& lines, std::int64_t line) {
-        return lines.number[static_cast<std::size_t>(line)];
-      };
-      const unit::Outcome outcome = dot.outcome(i, j, 0, at(a, i) * g.n + at(b, j));
-      bool left = outcome.overflowed;
-      if (!left && wrapped != HUGE_VAL) {
-        const double held = unit::double_or_nan(unit::element_value(d, r, outcome.code));
-        left = std::fabs(unit::double_or_nan(dot.exact(i, j)) - held) >= wrapped;
-      }
-      overflowed += left;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto s = static_cast<std::size_t>(i);
+    const unit::Outcome outcome = dot.outcome(i, i, 0, rows[s] * g.n + columns[s]);
+    bool left = outcome.overflowed;
+    if (!left && wrapped != HUGE_VAL) {
+      const double held = unit::double_or_nan(unit::element_value(d, r, outcome.code));
+      left = std::fabs(unit::double_or_nan(dot.exact(i, i)) - held) >= wrapped;
     }
+    overflowed += left;
   }
-  sampled_ += some.m * some.n;
+  sampled_ += count;
   overflowed_ += overflowed;
 }
 

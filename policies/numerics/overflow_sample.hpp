@@ -75,14 +75,16 @@ struct SaturationCounts {
 bool hides_overflow(const unit::Register&);
 
 /// A unit that looks at some results of its products once more. Fast paths tell no overflow inside
-/// a sum; the reference does, but takes a hundred times longer. Of each product kSampledLines
-/// evenly spaced rows and columns meet, unless no sum of these formats leaves the registers. Sparse
-/// products are not sampled.
+/// a sum; the reference does, but takes a hundred times longer. Of each product kSampledResults are
+/// computed again, spread over all, other ones in every draw, unless no sum of these formats leaves
+/// the registers. Sparse products are not sampled.
 class OverflowSample final : public unit::Unit {
  public:
-  static constexpr std::int64_t kSampledLines = 4;
+  static constexpr std::int64_t kSampledResults = 16;
 
-  explicit OverflowSample(const unit::Unit& unit) : unit_(unit) {}
+  /// `draw`: the number of the batch or step, so that batches look at other pixels.
+  explicit OverflowSample(const unit::Unit& unit, std::int64_t draw = 0)
+      : unit_(unit), draw_(draw) {}
   const unit::UnitRow& row() const override { return unit_.row(); }
   const unit::UnitDescription* description() const override { return unit_.description(); }
   void multiply(const unit::Gemm&) const override;
@@ -98,6 +100,7 @@ class OverflowSample final : public unit::Unit {
   void look(const unit::Gemm&) const;
 
   const unit::Unit& unit_;
+  const std::int64_t draw_;
   mutable std::atomic<std::int64_t> sampled_ = 0, overflowed_ = 0;
 };
 

@@ -51,7 +51,7 @@ class Run {
         p_(product),
         run_(run),
         unit_(layer.recipe.unit(product.kind)),
-        sampled_(unit_),
+        sampled_(unit_, run.turn()),
         multiplier_(product.kind == GemmKind::fprop ? sampled_ : unit_),
         a_(side(product.a)),
         b_(side(product.b)) {}
@@ -173,10 +173,9 @@ class Run {
   net::ProductRandom unit_random() const {
     if (!layer_.stochastic_unit(p_.kind)) return {};
     // Elements of D are numbered within the batch, so each batch draws for itself.
-    const std::int64_t step = run_.phase == net::Phase::inference ? run_.first_sample : run_.step;
     const std::string times = run_.repetition == 0 ? "" : fmt::format(".{}", run_.repetition);
-    return {run_.seed, tensor_word(fmt::format("{}/accumulator/{}{}/{}", p_.layer, step, times,
-                                               net::to_string(p_.kind)))};
+    return {run_.seed, tensor_word(fmt::format("{}/accumulator/{}{}/{}", p_.layer, run_.turn(),
+                                               times, net::to_string(p_.kind)))};
   }
 
   void count(const ReadSide& s, const FlagCounts& flags) {

@@ -16,6 +16,8 @@ struct ProductRun {
   std::int64_t step = 0;          ///< of training, 0 in inference
   std::int64_t repetition = 0;    ///< of this kind of product of the layer in the step
   std::int64_t first_sample = 0;  ///< inference: of the batch
+  /// What tells batches of inference, and steps of training, apart.
+  std::int64_t turn() const { return phase == net::Phase::inference ? first_sample : step; }
   /// Called after the unit, before the role output; null or empty: nobody listens.
   const std::function<void(const net::Product&)>* heard = nullptr;
 };

@@ -431,6 +431,27 @@ TEST_CASE("infer gives the noise of every layer beside its prediction", "[fast]"
   CHECK(noise.metrics.sqnr_db.value() == Approx(10 * std::log10(signal / error)).epsilon(1e-5));
 }
 
+TEST_CASE("arrays of another batch than the file fixes: the message says what to do", "[fast]") {
+  const Workplace w;
+  // A class token that was repeated for the batch of two.
+  const std::string model = w.file(
+      "m.onnx",
+      ModelWriter()
+          .input("x", {2, 1, 3})
+          .floats("token", {2, 1, 3}, counted(6))
+          .node("Concat", {"token", "x"}, {"y"}, {net::test::attribute("axis", std::int64_t{1})})
+          .output("y")
+          .file());
+  const auto asked = [&](std::int64_t samples) -> api::InferRequest {
+    return {.model = model, .in = {w.array("x.npy", {samples, 1, 3}, counted(3 * samples))}};
+  };
+  CHECK(api::infer(asked(2), w.context).outputs.at(0).values.data ==
+        Floats{0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5});
+  CHECK_THAT(message_of([&] { api::infer(asked(5), w.context); }),
+             Catch::EndsWith("; the file has a batch of 2, the arrays of 5: run 2 at a time, or "
+                             "export the network with an open batch (dynamic_axes)"));
+}
+
 TEST_CASE("of one sample infer decides no prediction of SQNR", "[fast]") {
   const Workplace w;
   const api::InferRequest asked = two_layers(w);

@@ -307,6 +307,9 @@ TEST_CASE("a network of two inputs trains on its first output, and is tuned and 
   const api::Agreement same = api::export_network({.net = model, .data = data, .recipe = kStatic},
                                                   {.out = w / "q.onnx"}, w.context);
   CHECK(same.same_class == same.samples);
+  // Both outputs are compared, by arrays as by data.
+  CHECK(same.names == std::vector<std::string>{"logits", "boxes"});
+  CHECK(same.outputs == same.samples * (kClasses + 2));
   const experiments::Row exported =
       api::evaluate({.net = w / "q.onnx", .data = data}, {}, w.context).row;
   CHECK(exported.score("boxes/mse") != nullptr);

@@ -210,6 +210,15 @@ TEST_CASE("api units: patterns find units, and at least one", "[fast]") {
   CHECK(api::find_units("h100.wgmma").size() > 1);
   CHECK(api::find_units("f32.sequential").size() == 1);
   CHECK_THROWS_AS(api::find_units("nothing.*"), Error);
+  // The set of an instruction stands in the source.
+  const auto names = [](const std::string& pattern) {
+    std::vector<std::string> found;
+    for (const unit::Unit* one : api::find_units(pattern)) found.push_back(one->row().name);
+    return found;
+  };
+  CHECK(names("avx2") == std::vector<std::string>{"intel.emr.vpmaddubsw.u8xs8.s32"});
+  CHECK(names("AVX-VNNI").size() == 4);
+  CHECK(names("*avx*").size() == 7);
 }
 
 }  // namespace units_test

@@ -56,12 +56,19 @@ TEST_CASE("search: ranked, refined, measured; the same rows when it is resumed",
   CHECK_THAT(found.sentences[0], Catch::Contains("were ranked, 8 refined"));
   CHECK_THAT(found.answer,
              Catch::Contains("is predicted to be the best of") && Catch::Contains("dB measured"));
-  CHECK_THAT(found.sentences.back(), Catch::StartsWith("Best of 5 measured"));
+  CHECK_THAT(found.answer, Catch::Contains("the most SQNR") &&
+                               Catch::Contains(" Scale rules searched: weights absmax, "));
+  // Judged by another figure than the answer is: it says by which.
+  CHECK_THAT(found.sentences.back(), Catch::Contains("est ") &&
+                                         Catch::Contains(" of 5 measured (intervals at 95 %") &&
+                                         !Catch::StartsWith("Best"));
   CHECK(std::ranges::any_of(measured.rows, [](const auto& row) { return row.back() == "yes"; }));
   CHECK_NOTHROW(policies::Recipe::parse(
       parse_json(read_text(run.out + "/recipe-best.json"), "recipe"), "recipe"));
   const std::vector<Json> rows = merged_rows(run.out);
   CHECK(rows.size() == 5);
+  // Those that are drawn at random are predicted, too.
+  for (const Json& row : rows) CHECK_FALSE(row["point"].contains("predictions"));
   const Conclusion again = answer(run);
   CHECK(merged_rows(run.out) == rows);
   CHECK(again.sentences == found.sentences);
@@ -147,8 +154,20 @@ TEST_CASE("search: laws have a table each and no rows", "[fast]") {
   const Conclusion found = answer(search_run(folder, {"dist=normal,laplace", "bits=4.5"}));
   REQUIRE(found.tables.size() == 2);
   CHECK_THAT(found.tables[1].title, Catch::StartsWith("laplace: the best of"));
-  CHECK_THAT(found.answer, Catch::StartsWith("normal: ") && Catch::Contains("; laplace: "));
+  CHECK_THAT(found.answer, Catch::StartsWith("normal: ") && Catch::Contains("; laplace: ") &&
+                               Catch::EndsWith(". Scale rules searched: absmax, floor, even, mse "
+                                               "without blocks."));
   CHECK_FALSE(std::filesystem::exists(folder / "rows.jsonl"));
+}
+
+TEST_CASE("search: without rules the best scales belong to the space", "[fast]") {
+  const TemporaryFolder folder;
+  const Conclusion found =
+      answer(search_run(folder, {"dist=normal", "formats=nf4", "bits=4.5", "rules="}));
+  // 21.76 dB by absmax.
+  CHECK(found.tables[0].rows[0][0] == "nf4, float8_e4m3fn per 16 and float32 per tensor, mse");
+  CHECK(std::stod(found.tables[0].rows[0][2]) == Approx(22.82).margin(0.1));
+  CHECK_THAT(found.answer, Catch::Contains("four-over-six, mse (in blocks"));
 }
 
 TEST_CASE("search refuses spaces without options and with too many", "[fast]") {
@@ -158,6 +177,9 @@ TEST_CASE("search refuses spaces without options and with too many", "[fast]") {
   CHECK_THROWS_WITH(answer(search_run(folder, {"bits=4", "mac_cost=0.001"})),
                     Catch::Contains("--set: mac_cost: every configuration costs at least"));
   CHECK_THROWS_WITH(answer(search_run(folder, {"rules=flor"})), Catch::Contains("'floor'"));
+  CHECK_THROWS_WITH(answer(search_run(folder, {"rules=bogus"})),
+                    Catch::Contains("absmax") && Catch::Contains("four-over-six") &&
+                        Catch::Contains("floor") && Catch::Contains("none"));
   CHECK_THROWS_WITH(answer(search_run(folder, {"scales=int4"})), Catch::Contains("not int4"));
   CHECK_THROWS_WITH(answer(search_run(folder, {"units=neutral.xnor"})),
                     Catch::Contains("takes none of the"));

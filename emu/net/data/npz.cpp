@@ -161,6 +161,8 @@ StoredArray parse_npy(const std::string& where, std::string_view bytes, bool wit
                                      to_string(array.header.type), shape_text(array.header.shape),
                                      counted(found, "byte")));
   }
+  if (const auto at = no_truth_value(array.header, array.data))
+    fail(begin + length + static_cast<std::size_t>(*at), "expected a bool, 0 or 1");
   return array;
 }
 

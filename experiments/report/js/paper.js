@@ -22,7 +22,7 @@ async function paperFigure(figures, figure, inches, style, words, view) {
   for (let width = wide, tries = 0; tries < 4; ++tries) {
     const spec = resolved(figures.specification(figure, width));
     if (!spec.facet) Object.assign(spec, { width, autosize: { type: "fit-x", contains: "padding" } });
-    const drawn = await view(await placeLabels(spec, width, (trial) => view(trial, config)), config);
+    const drawn = await view(await placeLabels(spec, width, (trial) => view(trial, config), true), config);
     svg = await drawn.toSVG();
     drawn.finalize();
     size = svg.match(/viewBox="0 0 ([\d.]+) ([\d.]+)"/).slice(1).map(Number);

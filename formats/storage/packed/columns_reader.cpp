@@ -211,17 +211,21 @@ PackedTensor open_columns(const SafetensorsNames& names, const PackedGroup& grou
     codes.fail(fmt::format("shape: expected whole codes of {} bits, found {}", bits,
                            shape_text(codes.shape())));
   const Groups by_group(inputs, groups, scales, order);
-  return tensor_of(group, layout, {outputs, inputs},
-                   PackedColumns{std::move(codes),
-                                 {scales, StoredScales::Zero::allowed},
-                                 zeros,
-                                 by_group,
-                                 inputs,
-                                 outputs,
-                                 groups,
-                                 bits,
-                                 awq,
-                                 layout.name == "gptq"});
+  PackedTensor tensor = tensor_of(group, layout, {outputs, inputs},
+                                  PackedColumns{std::move(codes),
+                                                {scales, StoredScales::Zero::allowed},
+                                                zeros,
+                                                by_group,
+                                                inputs,
+                                                outputs,
+                                                groups,
+                                                bits,
+                                                awq,
+                                                layout.name == "gptq"});
+  if (!zeros)
+    tensor.stored +=
+        fmt::format(", zero point {} (no {}qzeros)", std::int64_t{1} << (bits - 1), layer);
+  return tensor;
 }
 
 namespace {

@@ -257,6 +257,22 @@ TEST_CASE("analyze: many formats and laws share one table with their limits", "[
   CHECK_THAT(read_file(s.path + "/t.csv"), Contains("\"float4_e2m1fn\",4,\"power-of-two\""));
 }
 
+TEST_CASE("analyze: a format, rule and law that come again count once, under any name", "[fast]") {
+  const AnalyzeScratch s;
+  const auto rows = [&](const std::string& options) {
+    std::vector<std::string> names;
+    for (const Json& row : s.json(options + " --n 1000")["rows"])
+      names.push_back(row["format"].get<std::string>());
+    return names;
+  };
+  const std::vector<std::string> once = rows("--table --format e2m1 --dist normal");
+  CHECK(once.size() == 3);  // with two limits
+  CHECK(rows("--format e2m1 e2m1 e2m1fn --dist normal normal") == once);
+  const std::string blocks = "--table --format 'mx(e2m1,32)' --dist student-t:5";
+  CHECK(rows(blocks + " --format mxfp4 --dist student-t:5.0") == rows(blocks));
+  CHECK(rows("--format e2m1 --dist normal --scale-rule mse 'mse(exact)' best").size() == 4);
+}
+
 TEST_CASE("analyze: a grid that mixes formats with and without infinity says so", "[fast]") {
   const AnalyzeScratch s;
   CHECK_THAT(s.analyze("--format 'e2m{1,2}' --dist normal").err,
@@ -375,6 +391,10 @@ TEST_CASE("analyze: tables that are refused", "[fast]") {
               "--overflow: expected saturate"},
              {"analyze --format mxfp4 --dist normal --scale-rule absmax",
               "--scale-rule: scale rule 'absmax'"},
+             {"analyze --format e2m1,int4 --dist normal --scale-rule bogus",
+              "none, pow2, best, power-of-two"},
+             {"analyze --format e2m1 --dist normal --scale-rule bogus",
+              "--scale-rule: unknown scale rule 'bogus'; known: absmax, ceil, "},
              {"analyze --format int4,e8m23 --dist normal", "'float32' has 32 bits"},
              {"analyze --format all:9 --dist normal", "expected all:3 to all:8"},
              {"analyze --format e2m1 --dist student-t:2", "its variance is infinite"},

@@ -11,6 +11,7 @@
 #include "formats/storage/npy.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
+#include "tests/emu/net/model/onnx_models.hpp"
 
 namespace export_test {
 
@@ -255,6 +256,34 @@ TEST_CASE("a user's file keeps its names, axes and operators", "[fast]") {
       CHECK(std::abs(float32.as<float>()[i] - given.as<float>()[i]) <= kOrder);
     // What `read back` ran is what infer runs.
     CHECK(read_file(s.path + "/m.onnx").find("QuantizeLinear") != std::string::npos);
+  }
+}
+
+TEST_CASE("all outputs are compared, and named, for data as for arrays", "[fast]") {
+  const Scratch s;
+  s.file("m.onnx", net::test::ModelWriter()
+                       .input("x", {-1, 2})
+                       .floats("one.weight", {2, 3}, {1, 2, -1, 3, -2, 1})
+                       .floats("two.weight", {3, 2}, {1, -1, 2, -1, 1, 3})
+                       .node("MatMul", {"x", "one.weight"}, {"hidden"})
+                       .node("MatMul", {"hidden", "two.weight"}, {"logits"})
+                       .output("logits")
+                       .output("hidden")
+                       .file());
+  std::vector<float> x(16);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 7 % 16) - 7;
+  write_npy(s.path + "/x.npy", ArrayType::float32, {8, 2}, x.data());
+  s.file("r.json", recipe("int8", "pow2(absmax)"));
+  for (const char* samples : {"--data npy:x=x.npy,test-x=x.npy", "--in x.npy"}) {
+    INFO(samples);
+    const std::string run =
+        std::string("export --net m.onnx --recipe r.json --out e.onnx ") + samples;
+    const Result text = s.run(run);
+    INFO(text.err);
+    REQUIRE(text.code == 0);
+    CHECK_THAT(text.out, Contains("read back, logits and hidden: 40 of 40 outputs have the same "
+                                  "bits, 8 of 8 samples the same class in logits; "));
+    CHECK(Json::parse(s.run(run + " --json").out)["compared"] == Json::array({"logits", "hidden"}));
   }
 }
 

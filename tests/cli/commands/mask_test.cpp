@@ -82,6 +82,10 @@ TEST_CASE("a share of the magnitude needs a magnitude", "[fast]") {
   const std::vector<float> wild = {NAN, 1, INFINITY, -INFINITY};
   CHECK_THAT(printed(wild, ""), Contains("no share of the magnitude: 1 NaN, 2 infinite"));
   CHECK_THAT(printed(wild, "--json"), Contains("\"kept_magnitude\": null"));
+  const float nothing = 0;
+  write_npy(s.path + "/empty.npy", ArrayType::float32, {0, 4}, &nothing);
+  CHECK_THAT(s.call("mask --rule 'greedy(2:4)' --in empty.npy").out,
+             Contains("no share of the magnitude: no elements"));
 }
 
 TEST_CASE("mask refuses in one line", "[fast]") {
@@ -104,6 +108,10 @@ TEST_CASE("mask refuses in one line", "[fast]") {
           {"mask --rule 'greedy(2:4)' --in w.npy --meta w.npy --expand --out y.npy",
            "uint8 of metadata"},
           {"mask --rule 'gredy(2:4)' --in w.npy", "did you mean 'greedy'"},
+          {"mask --rule 'transposable(2:4)' --in w.npy --axis -1",
+           "axis: not allowed with transposable(2:4), whose tiles lie along the last two axes"},
+          {"mask --rule 'unstructured(0.5)' --in w.npy --axis 0",
+           "axis: not allowed with unstructured(0.5), which has no groups along an axis"},
           {"mask --rule 'greedy(2:4)' --in w.npy --compressed a.npy",
            "--compressed: expected --meta"},
           {"mask --rule 'greedy(2:4)' --in w.npy --out w.npy.json", "--out"},

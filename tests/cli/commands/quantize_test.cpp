@@ -320,6 +320,28 @@ TEST_CASE("given scales are those of the result", "[fast]") {
   }
 }
 
+TEST_CASE("a given scale of 0 is refused but for blocks of zeros", "[fast]") {
+  const Folder s;
+  std::vector<float> x(48, 0.0f);
+  x[21] = -1.5f;
+  s.floats("v.npy", {3, 16}, x);
+  const auto call = [&](const std::vector<std::uint8_t>& scales) {
+    write_npy(s.path + "/s.npy", ArrayType::uint8, {3, 1}, scales.data());
+    return s.call("quantize --block nvfp4 --in v.npy --out z.npy --scales-in s.npy --quiet");
+  };
+  check_refused(call({0, 0, 0}),
+                "s.npy: element 1 is 0, expected a scale above 0 for a block whose element 21 of x "
+                "is -1.5");
+  CHECK_FALSE(std::filesystem::exists(s.path + "/z.npy"));
+  CHECK(call({0, 0x38, 0}).code == 0);
+  // Without a tensor scale no block has a scale of 0, as in dequantize.
+  const std::vector<float> zeros(3);
+  s.floats("f.npy", {3, 1}, zeros);
+  check_refused(s.call("quantize --block 'group(int4,16,float32)' --in v.npy --out z.npy "
+                       "--scales-in f.npy"),
+                "f.npy: element 0 is 0 (code 0x0), expected a scale of float32 above 0");
+}
+
 TEST_CASE("a SQNR that is none says so", "[fast]") {
   const Folder s;
   const auto summary = [&](const std::vector<float>& v, const std::string& more) {

@@ -54,6 +54,7 @@ TEST_CASE("search refuses in one line", "[fast]") {
            {"search --net lenet --data glyphs --units neutral.xnor", "takes none of the"},
            {"search --net lenet --data glyphs --mac-cost 0.001", "--mac-cost: every configuration"},
            {"search --net lenet --data glyphs --rules flor", "'floor'"},
+           {"search --dist normal --rules bogus", "--rules: unknown scale rule 'bogus'"},
            {"search --net lenet --data glyphs --scales int4", "not int4"},
            {"search --net lenet --data glyphs --max-loss 1 --refine 0", "--refine: expected at"},
            {"search --dist nromal", "nromal"},

@@ -6,6 +6,7 @@
 #include "emu/net/data/samples.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/linear.hpp"
+#include "emu/net/ops/lookup.hpp"
 #include "emu/net/ops/matmul.hpp"
 #include "emu/net/ops/pointwise.hpp"
 #include "emu/net/ops/recurrent.hpp"
@@ -66,6 +67,13 @@ TEST_CASE("layers whose samples are on a later axis are found, and those after t
   graph.add("join", std::make_unique<Reshape>(Shape{-1, 6}));
   graph.add("joined", std::make_unique<Linear>(6, 6));
   CHECK(layers_across_samples(graph) == std::set<std::string>{"joined", "sequence first"});
+  // The last state of a sequence, as PyTorch's h[-1].
+  Graph last;
+  last.inputs = {{"input", {4, 6}}};
+  last.add("turn", std::make_unique<Transpose>(Axes{1, 0, 2}));
+  last.add("chosen", std::make_unique<Gather>(0, Axes{3}, Shape{}));
+  last.add("head", std::make_unique<Linear>(6, 2));
+  CHECK(layers_across_samples(last).empty());
   CHECK(layers_across_samples(build_net("char-transformer", {64}, 20)).empty());
   CHECK(layers_across_samples(build_net("resnet20", {32, 32, 3}, 10)).empty());
   CHECK(layers_across_samples(sequence_graph()).empty());

@@ -121,18 +121,23 @@ TEST_CASE("a row says what its prediction leaves out, and float32 has no verdict
             .points[0],
         bench));
   };
-  const auto tiled = row_of(
-      R"j(, "layers": [{"match": "fc2", "roles": {"weight": {"format": "int8",
-               "granularity": "tile", "block": [8, 8]}}}], "roles": {"weight": {"format": "int8"}})j");
-  CHECK(tiled["predicted"]["sqnr_db"].is_null());
-  CHECK(tiled["predicted"]["verdict"].is_null());
-  CHECK(tiled["predicted"]["left_out"] == "the noise of tiles (weight), in fc2, is not modelled");
-  CHECK_FALSE(tiled["predicted"].contains("accuracy"));
-  CHECK(tiled["layers"][0]["predicted_db"].is_number());
-  CHECK_FALSE(tiled["layers"][0].contains("left_out"));
-  CHECK(tiled["layers"][1]["predicted_db"].is_null());
-  CHECK(tiled["layers"][1]["left_out"] == tiled["predicted"]["left_out"]);
-  CHECK(tiled["layers"][1]["sqnr_db"].is_number());
+  const auto edges = row_of(
+      R"j(, "layers": [{"match": "fc2", "edges": "static"}], "roles": {"activation": {"format": "int8"}})j");
+  CHECK(edges["predicted"]["sqnr_db"].is_null());
+  CHECK(edges["predicted"]["verdict"].is_null());
+  CHECK(edges["predicted"]["left_out"] ==
+        "the rounding of tensors between operators (edges), in fc2, is not modelled");
+  CHECK_FALSE(edges["predicted"].contains("accuracy"));
+  CHECK(edges["layers"][0]["predicted_db"].is_number());
+  CHECK_FALSE(edges["layers"][0].contains("left_out"));
+  CHECK(edges["layers"][1]["predicted_db"].is_null());
+  CHECK(edges["layers"][1]["left_out"] == edges["predicted"]["left_out"]);
+  CHECK(edges["layers"][1]["sqnr_db"].is_number());
+  const auto tiles = row_of(
+      R"j(, "roles": {"weight": {"format": "int8", "granularity": "tile", "block": [4, 8]}})j");
+  CHECK(tiles["predicted"]["sqnr_db"].is_number());
+  CHECK(tiles["predicted"]["tensors"].size() == 3);
+  for (const auto& tensor : tiles["predicted"]["tensors"]) CHECK(tensor["verdict"] == "holds");
   const auto plain = row_of("");
   CHECK(plain["predicted"]["verdict"].is_null());
   CHECK(plain["layers"][0]["verdict"].is_null());

@@ -176,6 +176,42 @@ TEST_CASE("figures: CSV is the data of the figure, SVG has the printed width", "
   CHECK(figures[1].records == page["datasets"]["points"]);
 }
 
+TEST_CASE("figures: every point of few has its whole name, beside it or by a number", "[fast]") {
+  if (!draws()) return;
+  const Study study;
+  Json page = page_with(study, {"accuracy"}), points = Json::array();
+  for (const Json& point : page["datasets"]["points"]) {
+    if (points.size() == 16 || point["top1"].is_null() || point["bits"].is_null()) continue;
+    const auto i = static_cast<double>(points.size());
+    points.push_back(point);
+    points.back().update(
+        {{"label", fmt::format("group(posit(4,2),16,float16) / mx(e2m1,{})", points.size() - 1)},
+         {"bits", 3 + i / 5},
+         {"top1", 60 + 2 * i},
+         {"low", 59 + 2 * i},
+         {"high", 61 + 2 * i}});
+  }
+  REQUIRE(points.size() == 16);
+  points[15]["label"] = "int4";
+  page["datasets"]["points"] = points;
+  const std::vector<PaperFigure> figures = draw_figures(page, embedded_assets());
+  REQUIRE(figures.size() == 1);
+  for (const std::string& svg : figures[0].svgs) {
+    std::string text;  // without tags and the spaces where lines of the key end
+    bool tag = false;
+    for (const char c : svg) {
+      if (c == '<') tag = true;
+      if (!tag && c != ' ') text += c;
+      if (c == '>') tag = false;
+    }
+    INFO(text);
+    CHECK(text.find("int4") != text.npos);
+    CHECK(text.find("…") == text.npos);
+    for (std::size_t i = 0; i < 15; ++i)
+      CHECK(text.find(fmt::format("group(posit(4,2),16,float16)/mx(e2m1,{})", i)) != text.npos);
+  }
+}
+
 TEST_CASE("figures: hostile names stay text; PDF has the printed width", "[fast]") {
   if (!draws()) return;
   const Study study = poisoned_study();

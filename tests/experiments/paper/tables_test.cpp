@@ -23,6 +23,27 @@ TEST_CASE("tables: a table of booktabs", "[fast]") {
         "e4m3\\_x & 1 $\\pm$ 2 \\\\\n{}[0, 1] &  \\\\\n\\bottomrule\n\\end{tabular}\n");
 }
 
+TEST_CASE("tables: signs of numbers are those of a text, hyphens stay", "[fast]") {
+  const std::string table =
+      latex_table("t", {"recipe", "change"},
+                  {{"top-1 w4-a8", "-4.40"}, {"x=-1", "27.5! +-0.3"}, {"a - b", "[-0.12, -1e-05]"}},
+                  {false, true});
+  CHECK_THAT(table, Catch::Contains("top-1 w4-a8 & $-$4.40 \\\\\n") &&
+                        Catch::Contains("x=$-$1 & 27.5! $\\pm$0.3 \\\\\n") &&
+                        Catch::Contains("a - b & [$-$0.12, $-$1e$-$05] \\\\\n"));
+  // Those of a report, too: changes of accuracy and intervals of predictions.
+  const Json sweep = sample::sweep(), experiment = sample::experiment();
+  const std::vector<Json> rows = sample::rows();
+  for (const auto& [name, text] :
+       latex_tables({.sweep = &sweep, .rows = kept_rows(rows), .experiment = &experiment})) {
+    INFO(name << '\n' << text);
+    const std::string body = text.substr(text.find("\\toprule"));
+    CHECK(body.find("+-") == body.npos);
+    for (std::size_t at = body.find(" -"); at != body.npos; at = body.find(" -", at + 1))
+      CHECK(!(body[at + 2] >= '0' && body[at + 2] <= '9'));
+  }
+}
+
 TEST_CASE("tables: those of a report, also of hostile names", "[fast]") {
   std::vector<Json> rows = sample::rows();
   for (Json& row : rows) row = sample::poisoned(row);

@@ -258,10 +258,10 @@ TEST_CASE("expected accuracy: verdicts by the interval", "[fast]") {
 
 TEST_CASE("a row has what it was expected to have; float32 has none, nor what is left out",
           "[fast]") {
-  const auto row_of = [](const std::string& roles) {
+  const auto row_of = [](const std::string& roles, const std::string& keys = "") {
     Point point;
-    point.recipe =
-        policies::Recipe::parse_text(R"({"numemu_recipe": 1, "roles": {)" + roles + "}}", "recipe");
+    point.recipe = policies::Recipe::parse_text(
+        R"({"numemu_recipe": 1, "roles": {)" + roles + "}" + keys + "}", "recipe");
     point.row.net = "mlp";
     return run_point(point, bench());
   };
@@ -276,10 +276,9 @@ TEST_CASE("a row has what it was expected to have; float32 has none, nor what is
   const Row float32 = row_of("");
   CHECK(!float32.predicted.accuracy);
   CHECK(*float32.metrics.changed == 0);
-  const Row tiles =
-      row_of(R"("weight": {"format": "int8", "granularity": "tile", "block": [8, 8]})");
-  CHECK(!tiles.predicted.left_out.empty());
-  CHECK(!tiles.predicted.accuracy);
+  const Row edges = row_of(R"("activation": {"format": "int8"})", R"(, "edges": "static")");
+  CHECK(!edges.predicted.left_out.empty());
+  CHECK(!edges.predicted.accuracy);
 }
 
 }  // namespace accuracy_test

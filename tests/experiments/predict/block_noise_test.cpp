@@ -249,6 +249,28 @@ TEST_CASE("the closed form knows that neighbours of a block are alike", "[fast]"
   }
 }
 
+TEST_CASE("the closed form knows that tiles cut several lines", "[fast]") {
+  // Bands of 4 lines have one of four sizes; 1280 of the 5120 tiles are large.
+  constexpr std::int64_t kLines = 2560, kWidth = 64;
+  std::vector<float> x = normal(kLines * kWidth, 11);
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] = std::ldexp(x[i], -static_cast<int>(i / kWidth / 4 % 4));
+  FitCache fits;
+  for (const char* format : {"mx(float4_e2m1fn,4x8)", "group(int4,4x8,float16)",
+                             "group(float4_e2m1fn,4x8,float8_e4m3fn,tensor-scale)"}) {
+    policies::RolePolicy policy = policy_of(format, find_block_format(format).default_rule);
+    policy.granularity = policies::Granularity::tile;
+    const BlockLayout layout = tile_layout(policy, {kLines, kWidth});
+    const std::optional<FittedNoise> fitted =
+        fitted_block_noise(policy, layout, kWidth, {"fc", net::Role::weight}, x.data(), fits);
+    REQUIRE(fitted);
+    CHECK(fitted->accepted);
+    const double distance = 10 * std::log10(fitted->moments.mse / measure(policy, layout, x).mse);
+    INFO(format << " " << distance);
+    CHECK(std::fabs(distance) < 0.2);
+  }
+}
+
 TEST_CASE("rules that read elements and constant tensors have no closed form", "[fast]") {
   const std::vector<float> x = normal(640, 7), constant(640, 0.5f);
   FitCache fits;

@@ -83,6 +83,19 @@ TEST_CASE("injected network: layers within 1 dB under roundings, shifts and rota
   }
 }
 
+TEST_CASE("injected network: layers within 1 dB under weights in tiles", "[fast]") {
+  for (
+      const char* roles :
+      {R"j("weight": {"format": "int4", "granularity": "tile", "block": [4, 8]}, "activation": {"format": "int6"})j",
+       R"j("weight": {"format": "nvfp4", "granularity": "tile"}, "activation": {"format": "nvfp4"})j",
+       R"j("weight": {"format": "e4m3fn", "granularity": "tile", "block": [128, 128]}, "activation": {"format": "e4m3fn", "granularity": "block", "block": 128})j"}) {
+    INFO(roles);
+    const Figures f = figures(std::string(R"j("roles": {)j") + roles + "}");
+    CHECK(f.measured.output.db < 45);
+    CHECK(furthest(f) < kLayerHolds);
+  }
+}
+
 TEST_CASE("injected network: numbers that lie on the grid of a role stay", "[fast]") {
   // relu rounds what the vector role rounded before it: the operand of the next layer is exact.
   const Figures

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "emu/net/ops/conv.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/matmul.hpp"
 #include "emu/net/ops/views.hpp"
@@ -170,6 +171,90 @@ TEST_CASE("injected noise: a weight keeps the sum of its errors times the sizes 
       CHECK(drawn.data[i] == Approx(rounded.data[i]).margin(1e-4));
     CHECK(rounded.data != reference.logits.data);
   }
+}
+
+namespace {
+
+/// A convolution of 3 x 3 taps on images of 3 x 3 pixels, and what a recipe's noise makes of it.
+struct Taps {
+  net::Graph graph;
+  policies::FloatReference reference;
+
+  Taps(std::int64_t outputs, bool ones) {
+    constexpr std::int64_t kChannels = 13;
+    graph.inputs = {{"input", {3, 3, kChannels}}};
+    graph.add("conv", std::make_unique<net::Conv2d>(net::Conv2dOptions{.in_channels = kChannels,
+                                                                       .out_channels = outputs,
+                                                                       .kernel_height = 3,
+                                                                       .kernel_width = 3,
+                                                                       .pad = ones ? 0 : 1}));
+    int at = 0;
+    for (net::Parameter* p : graph.parameters()) {
+      for (float& w : p->value.data) w = static_cast<float>(std::sin(1.3 * ++at));
+    }
+    net::Tensor x({4, 3, 3, kChannels}, 1.0f);
+    for (std::int64_t i = 0; i < x.size() && !ones; ++i)
+      x.data[i] = static_cast<float>(std::sin(1.7 * static_cast<double>(i)));
+    reference = policies::float_reference(graph, std::move(x));
+  }
+
+  std::vector<float> drawn(const std::string& roles, const std::string& keys = "") const {
+    const policies::Recipe recipe = policies::Recipe::parse_text(
+        R"({"numemu_recipe": 1, "roles": {)" + roles + "}" + keys + "}", "recipe");
+    const InjectedRoles injected({recipe, graph}, reference);
+    InjectedNoise noise(injected, 2);
+    return net::forward(graph, reference.batch, noise).data;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("injected noise: tiles of one output are blocks, bit for bit", "[fast]") {
+  const Taps taps(10, false);
+  const std::pair<const char*, const char*> same[] = {
+      {R"("format": "int4", "granularity": "block", "block": 8)",
+       R"("format": "int4", "granularity": "tile", "block": [1, 8])"},
+      {R"("format": "nvfp4")",
+       R"j("format": "group(e2m1,1x16,e4m3fn,tensor-scale)", "granularity": "tile")j"},
+      {R"j("format": "mx(e2m1,8)")j", R"j("format": "mx(e2m1,1x8)", "granularity": "tile")j"}};
+  for (const auto& [blocks, tiles] : same) {
+    INFO(tiles);
+    const std::vector<float> drawn = taps.drawn(std::string("\"weight\": {") + tiles + "}");
+    CHECK(drawn == taps.drawn(std::string("\"weight\": {") + blocks + "}"));
+    CHECK(drawn != taps.reference.logits.data);
+  }
+}
+
+TEST_CASE("injected noise: weights in tiles keep the sums of their rounding", "[fast]") {
+  // Equal inputs: an output differs by the sum of its weights' errors. 10 outputs of 13 channels
+  // leave short tiles at either end.
+  const Taps taps(10, true);
+  for (const char* tile : {R"("format": "int4", "granularity": "tile", "block": [4, 8])",
+                           R"("format": "nvfp4", "granularity": "tile")"}) {
+    INFO(tile);
+    const std::string role = std::string("\"weight\": {") + tile + "}";
+    policies::RecipeNumerics numerics(recipe_of(role), taps.graph, "recipe");
+    numerics.freeze(taps.graph, taps.reference);
+    const net::Tensor rounded = net::forward(taps.graph, taps.reference.batch, numerics);
+    const std::vector<float> drawn = taps.drawn(role);
+    for (std::size_t i = 0; i < drawn.size(); ++i)
+      CHECK(drawn[i] == Approx(rounded.data[i]).margin(1e-4));
+    CHECK(rounded.data != taps.reference.logits.data);
+  }
+}
+
+TEST_CASE("injected noise: a unit that reads slices has windows as a matrix", "[fast]") {
+  // Of one output, whose tiles are blocks along the depth.
+  const Taps taps(1, false);
+  const std::string
+      tile = R"("weight": {"format": "e4m3fn", "granularity": "tile", "block": 16}, )",
+      block = R"({"format": "e4m3fn", "granularity": "block", "block": 16})",
+      along = R"({"format": "e4m3fn", "granularity": "block", "block": 16, "axis": "reduction"})";
+  const std::vector<float> slices =
+      taps.drawn(tile + "\"activation\": " + block,
+                 R"(, "gemms": {"fprop": {"unit": "nvidia.h100.wgmma.e4m3.f32"}})");
+  CHECK(slices == taps.drawn("\"weight\": " + along + ", \"activation\": " + along));
+  CHECK(slices != taps.drawn(tile + "\"activation\": " + block));
 }
 
 TEST_CASE("a constant operand has noise of its own, no input's", "[fast]") {

@@ -8,6 +8,7 @@
 #include "formats/format.hpp"
 #include "formats/random.hpp"
 #include "policies/numerics/quantized_tensor.hpp"
+#include "policies/numerics/weight_tiles.hpp"
 #include "tests/catch.hpp"
 
 namespace tensor_noise_test {
@@ -113,6 +114,51 @@ TEST_CASE("block scales are predicted line by line and measured the same way", "
   // The verdict can fail.
   noise.empirical.mse *= 1 + 2 * kEmpiricalTolerance;
   CHECK(noise.empirical_verdict() == Verdict::fails);
+}
+
+TEST_CASE("weights in tiles are predicted and measured as the network quantizes them", "[fast]") {
+  const auto policy_of_block = [](const char* format, policies::Granularity granularity) {
+    policies::RolePolicy policy;
+    policy.block = &find_block_format(format);
+    policy.format = policy.block->element;
+    policy.scale = policy.block->default_rule;
+    policy.granularity = granularity;
+    return policy;
+  };
+  for (const net::Shape& shape : {net::Shape{30, 13}, net::Shape{10, 3, 13}}) {
+    net::Tensor x = bell(30, 13, 10);
+    x.shape = shape;
+    FitCache fits;
+    for (const char* format :
+         {"group(int4,4x8,float32)", "group(int4,8,float16)", "mx(float4_e2m1fn,4x8)", "nvfp4"}) {
+      INFO(format << " " << net::to_string(shape));
+      const policies::RolePolicy policy = policy_of_block(format, policies::Granularity::tile);
+      TensorNoise noise = predict_block_noise({"fc", net::Role::weight}, policy, x, 13, fits);
+      measure_noise(noise, x, 0);
+      CHECK(noise.empirical_verdict() == Verdict::holds);
+      std::vector<float> y;
+      policies::quantize_tiles(policies::RoleQuantizer(policy), x, {}, y);
+      double squares = 0;
+      for (std::size_t i = 0; i < y.size(); ++i)
+        squares += (double{y[i]} - x.data[i]) * (double{y[i]} - x.data[i]);
+      const double mse = squares / static_cast<double>(y.size());
+      // y is rounded to float32 (Cauchy and Schwarz).
+      CHECK(noise.measured_mse ==
+            Approx(mse).epsilon(0).margin(4 * std::sqrt(mse * noise.empirical.signal) * 0x1p-24));
+    }
+    const TensorNoise tiles = predict_block_noise(
+        {"fc", net::Role::weight},
+        policy_of_block("group(int4,1x8,float32)", policies::Granularity::tile), x, 13, fits);
+    const TensorNoise blocks = predict_block_noise(
+        {"fc", net::Role::weight},
+        policy_of_block("group(int4,8,float32)", policies::Granularity::block), x, 13, fits);
+    // The same terms in another order.
+    CHECK(tiles.empirical.mse == Approx(blocks.empirical.mse).epsilon(kEmpiricalTolerance));
+    REQUIRE(tiles.fitted);
+    REQUIRE(blocks.fitted);
+    CHECK(tiles.fitted->moments.mse ==
+          Approx(blocks.fitted->moments.mse).epsilon(kEmpiricalTolerance));
+  }
 }
 
 TEST_CASE("a constant tensor has no fit", "[fast]") {

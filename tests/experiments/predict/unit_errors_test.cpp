@@ -88,6 +88,33 @@ TEST_CASE("unit errors: layers with their unit's noise are those that are measur
   }
 }
 
+TEST_CASE("unit errors: products of slices are added in float32", "[fast]") {
+  // Registers that hold 16 products of 256 drop fewer bits than those that hold all.
+  const auto of_slices = [](const std::string& block) {
+    const net::Graph graph = one_layer();
+    net::Tensor x({kSamples, kDepth});
+    fill(x, 2);
+    const std::string size = R"("block": )" + block + "}";
+    const policies::FloatReference reference = policies::float_reference(graph, std::move(x));
+    const policies::BoundRecipe recipe(policies::Recipe::parse_text(
+                                           R"({"numemu_recipe": 1, "roles": {
+                "weight": {"format": "e4m3fn", "granularity": "tile", )" +
+                                               size + R"(,
+                "activation": {"format": "e4m3fn", "granularity": "block", )" +
+                                               size + R"(},
+                "gemms": {"fprop": {"unit": "nvidia.h100.wgmma.e4m3.f32"}}})",
+                                           "recipe"),
+                                       graph);
+    policies::RecipeNumerics numerics(recipe);
+    numerics.freeze(graph, reference);
+    const LayerPrediction predicted = predict_layers(recipe, reference);
+    CHECK(predicted.db.at("fc") ==
+          Approx(measure_layers(graph, numerics, reference).db.at("fc")).margin(kLayerHolds));
+    return unit_snr(predicted);
+  };
+  CHECK(of_slices("16") > of_slices("256") + 3);
+}
+
 TEST_CASE("unit errors: nothing is added where sums are exact", "[fast]") {
   // int4 codes: sums of 256 products of at most 49 lie below 2^14.
   CHECK(predict("neutral.mac.e8m14.rne", "int4").units.at("fc").noise < 1e-100);

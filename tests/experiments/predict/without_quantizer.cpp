@@ -65,10 +65,11 @@ int main() {
   for (const std::string format : {"int4", "float8_e4m3fn", "mxfp4"}) {
     for (const std::string rule : {format == "mxfp4" ? "floor" : "absmax", "mse"}) {
       const std::string role = R"({"format": ")" + format + R"(", "scale": ")" + rule + R"("})";
-      const policies::Recipe recipe =
-          policies::Recipe::parse_text(R"({"numemu_recipe": 1, "roles": {"weight": )" + role +
-                                           R"(, "activation": )" + role + "}}",
-                                       "recipe");
+      const std::string tile = format == "mxfp4" ? R"(, "granularity": "tile"})" : "}";
+      const policies::Recipe recipe = policies::Recipe::parse_text(
+          R"({"numemu_recipe": 1, "roles": {"weight": )" + role.substr(0, role.size() - 1) + tile +
+              R"(, "activation": )" + role + "}}",
+          "recipe");
       std::vector<TensorNoise> noises;
       if (throws([&] {
             noises = predict_tensors({recipe, trained.graph}, reference, fits);

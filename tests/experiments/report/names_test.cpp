@@ -108,6 +108,16 @@ TEST_CASE("any two different points have different names and lines", "[fast]") {
   }
 }
 
+TEST_CASE("whether predictions are made is no setting of a row", "[fast]") {
+  std::vector<Json> rows = {block_row("mxfp4"), block_row("mxfp8_e4m3")};
+  rows[1]["point"]["predictions"] = false;
+  for (const Record& r : records_of(rows)) {
+    INFO(r.name << ": " << r.settings);
+    CHECK(r.settings.find("predictions") == r.settings.npos);
+    CHECK(r.name.find("predictions") == r.name.npos);
+  }
+}
+
 TEST_CASE("a mixed recipe is named by what differs from the base", "[fast]") {
   std::vector<Json> rows = {
       block_row("mxfp4"), block_row("mxfp4", Json::array({rule("*", "mxfp8_e4m3")})),

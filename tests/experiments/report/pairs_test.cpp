@@ -113,18 +113,25 @@ TEST_CASE("pairs: the best of a width, and what is not told apart from it", "[fa
   std::vector<Record> records = records_of(rows);
   std::vector<std::string> said = best_of_widths(configurations(records));
   REQUIRE(said.size() == 1);
-  CHECK_THAT(said[0], Contains("Best at 6 bits: e2m3") && Contains("by 2.0 [1.") &&
+  CHECK_THAT(said[0], StartsWith("Highest top-1 at 6 bits: e2m3") &&
+                          Contains(", told apart from 1 of 2 others, by 2.0 [1.") &&
                           Contains("points over e3m2") && Contains("int6") &&
                           Contains("is not told apart from it"));
   CHECK_THAT(said[0], EndsWith("; int6 is not told apart from it."));
-  // One is named as the best, however many are like it.
+  // One is named, however many are like it.
   std::vector<Json> more = rows;
   more.push_back(row(3, 1, 100, 3, 25, "narrow"));
   records = records_of(more);
   said = best_of_widths(configurations(records));
   REQUIRE(said.size() == 1);
-  CHECK_THAT(said[0], StartsWith("Best at 6 bits: e2m3fn") &&
+  CHECK_THAT(said[0], StartsWith("Highest top-1 at 6 bits: e2m3fn") &&
+                          Contains(", told apart from 1 of 3 others, by ") &&
                           Contains("; 2 others are not told apart from it: ") && Contains("int6"));
+  // Told apart from all: nothing to add.
+  const std::vector<Json> two = {rows[0], rows[1]};
+  records = records_of(two);
+  CHECK_THAT(best_of_widths(configurations(records)).at(0),
+             Contains(", by 2.0 [1.") && !Contains("told apart"));
   records = records_of(rows);
   rows[1].erase("answers");  // as of an earlier program
   records = records_of(rows);
@@ -152,8 +159,9 @@ TEST_CASE("pairs: losses tell configurations apart as answers do", "[fast]") {
                             losses_row(folder.path(), 1, 2, 0.10),
                             losses_row(folder.path(), 2, 12, 0.0502)};
   CHECK_THAT(said(rows, folder.path()),
-             Contains("Best at 6 bits: ") && Contains(", by 0.051 [0.046, 0.055] bits per ") &&
-                 Contains(" over e3m2") && Contains(" is not told apart from it"));
+             StartsWith("Lowest bits per ") && Contains(" at 6 bits: ") &&
+                 Contains(", by 0.051 [0.046, 0.055] bits per ") && Contains(" over e3m2") &&
+                 Contains(" is not told apart from it"));
   // The mean of a window's noise is 0.1 / sqrt(12), of a difference sqrt(2) more: 0.0018 of 512.
   const std::vector<Record> records = records_of(rows, folder.path());
   const std::vector<Configuration> all = configurations(records);
@@ -176,7 +184,8 @@ TEST_CASE("pairs: several seeds are paired seed by seed", "[fast]") {
     rows.push_back(seeded(rows.size(), 2, 140, seed));
     rows.push_back(seeded(rows.size(), 12, 100 + (seed % 2), seed));
   }
-  CHECK_THAT(said(rows), Contains("Best at 6 bits: e2m3fn, by 2.0 [1.") &&
+  CHECK_THAT(said(rows), Contains("Highest top-1 at 6 bits: e2m3fn, told apart from 1 of 2 "
+                                  "others, by 2.0 [1.") &&
                              Contains("points over e3m2fn; int6 is not told apart from it"));
   const std::vector<Record> records = records_of(rows);
   const std::vector<Configuration> all = configurations(records);
@@ -223,7 +232,7 @@ TEST_CASE("pairs: a sweep over tokens", "[fast]") {
   net::Builder net("lm", {16}, 20);
   net.embedding("embedding", 8).linear("fc1", 16).relu("relu").classifier("fc2");
   CHECK_THAT(swept("tokens:" + file + ",context=16,vocabulary=20", net, "bits_per_token"),
-             Contains("Best at 6 bits: ") && !Contains("not paired"));
+             StartsWith("Lowest bits per token at 6 bits: ") && !Contains("not paired"));
 }
 
 TEST_CASE("pairs: a sweep over numbers", "[fast]") {
@@ -248,7 +257,7 @@ TEST_CASE("pairs: a sweep over numbers", "[fast]") {
   net::Builder net("numbers", {6}, 1);
   net.linear("fc1", 16).relu("relu").linear("fc2", 1);
   CHECK_THAT(swept("npy:" + folder.path(), net, "mse"),
-             Contains("Best at 6 bits: ") && !Contains("not paired"));
+             StartsWith("Lowest mean squared error at 6 bits: ") && !Contains("not paired"));
 }
 
 }  // namespace pairs_test

@@ -70,7 +70,11 @@ TEST_CASE("errors of options are those of the quantizer, for every scaling", "[f
   for (const float v : x.data) signal += double{v} * v / static_cast<double>(x.size());
   const std::vector<double> errors =
       option_errors(options, operand, policies::Recipe().calibration(), {});
+  // 6 elements, 2 sizes, e8m0 and 5 scales of groups.
+  CHECK(std::ranges::count(options, true, &SearchOption::searched) == 6 * 2 * 6);
+  CHECK(std::ranges::count(errors, HUGE_VAL) == 6 * 2 * 6 - std::ptrdiff_t{kSearchedForms});
   for (std::size_t o = 0; o < options.size(); ++o) {
+    if (options[o].searched && errors[o] == HUGE_VAL) continue;
     const double measured = quantized_error(options[o].policy, x);
     INFO(options[o].name << ": " << errors[o] << " of the quantizer " << measured);
     // Shared scales (ranking.hpp), and sums of at most 64 pieces (scale_mse.hpp).
@@ -78,6 +82,80 @@ TEST_CASE("errors of options are those of the quantizer, for every scaling", "[f
     CHECK(std::abs(std::sqrt(errors[o]) - std::sqrt(measured)) <=
           rms + std::sqrt(64 * 0x1p-52 * signal));
   }
+}
+
+TEST_CASE("rules that search are tried on the best forms and along the front of bits", "[fast]") {
+  // 100 forms under two rules, the second of which searches. Those of 8 bits have less noise than
+  // those of 4, but for form 7, which is the best of all.
+  const Format *const narrow = &find_format("int4"), *const wide = &find_format("int8");
+  std::vector<SearchOption> options;
+  std::vector<double> noise;
+  for (std::size_t form = 0; form < 100; ++form) {
+    for (const bool searched : {false, true}) {
+      SearchOption option;
+      option.form = form;
+      option.searched = searched;
+      option.policy.format = form < 30 ? narrow : wide;
+      options.push_back(option);
+      noise.push_back(searched ? 0.0 : form == 7 ? 0.5 : form < 30 ? 200.0 + form : 1.0 + form);
+    }
+  }
+  CHECK(integrals_of(options) == 100 + kSearchedIntegrals * kSearchedForms);
+  const auto forms = [&] {
+    std::set<std::size_t> out;
+    for (const std::size_t o : chosen_forms(options, noise)) {
+      CHECK(options[o].searched);
+      CHECK(out.insert(options[o].form).second);
+    }
+    CHECK(out.size() == kSearchedForms);
+    return out;
+  };
+  // The front is form 7 alone; the rest are those of least noise.
+  std::set<std::size_t> best = {7};
+  for (std::size_t form = 30; best.size() < kSearchedForms; ++form) best.insert(form);
+  CHECK(forms() == best);
+  // A form of few bits on the front is tried, however many wide ones have less noise.
+  noise[2 * 7] = 300;
+  noise[0] = 150;
+  best.erase(7);
+  best.insert(0);
+  CHECK(forms() == best);
+  // What no configuration may have is not tried.
+  noise[1] = HUGE_VAL;
+  CHECK_FALSE(forms().contains(0));
+  // Nor are the same numbers twice.
+  noise[2 * 31] = noise[2 * 30];
+  CHECK(forms().contains(30));
+  CHECK_FALSE(forms().contains(31));
+}
+
+TEST_CASE("options that are not tried are no part of the ranking", "[fast]") {
+  const net::Tensor x = bell(24, 80);
+  SearchOperand operand{.gemm = {.name = "fc"}, .role = net::Role::weight, .tensor = &x};
+  take_sample(operand);
+  const SpacePlan plan{.formats = {"int3", "int4", "e2m1"}, .blocks = {8, 16, 32}};
+  const std::vector<SearchOption> options = space_of(plan, "weight");
+  const auto searched = std::ranges::count(options, true, &SearchOption::searched);
+  REQUIRE(searched == 3 * 3 * 6);
+  const auto role = [&](double most) {
+    return rank_options(options, true, {operand}, {1.0}, policies::Recipe().calibration(), {},
+                        [=](std::size_t, double bits) { return bits <= most; });
+  };
+  const auto tried = [](const RankedRole& ranked) {
+    std::size_t count = 0;
+    for (std::size_t o = 0; o < ranked.options.size(); ++o) {
+      CHECK((ranked.ranks[o].noise < HUGE_VAL || ranked.ranks[o].left_out));
+      count += ranked.options[o].searched && ranked.ranks[o].noise < HUGE_VAL;
+    }
+    return count;
+  };
+  const RankedRole all = role(8);
+  CHECK(tried(all) == kSearchedForms);
+  CHECK(all.distinct() <= options.size() - (static_cast<std::size_t>(searched) - kSearchedForms));
+  const RankedRole few = role(4);
+  for (std::size_t o = 0; o < options.size(); ++o)
+    if (few.options[o].searched && few.ranks[o].bits > 4) CHECK(few.ranks[o].noise == HUGE_VAL);
+  CHECK(tried(few) > 0);
 }
 
 TEST_CASE("configurations: the best, the front and the draws are those of all pairs", "[fast]") {

@@ -62,8 +62,44 @@ TEST_CASE("options are roles that recipes take, ordered by scaling", "[fast]") {
     CHECK(has("int4, one float32 per tensor, absmax"));
     CHECK(has("int4, one float32 per channel, mse") == (std::string(role) == "weight"));
     CHECK_FALSE(has("int4, e8m0 per 16, absmax"));
+    // Rules that a plan need not name.
+    const bool weight = std::string(role) == "weight";
+    CHECK(has("int4, e8m0 per 16, mse") == weight);
+    CHECK(has("int3, float8_e4m3fn per 16, mse") == weight);
+    CHECK(has("int3, float8_e4m3fn per 16, four-over-six") == weight);
+    CHECK(has("int3, float8_e4m3fn per 16 and float32 per tensor, four-over-six"));
+    CHECK_FALSE(has("int4, one float32 per tensor, four-over-six"));
+    CHECK_FALSE(has("int4, e8m0 per 16, four-over-six"));
+    for (const SearchOption& option : options)
+      CHECK(option.searched == (option.rule == "mse" && option.policy.block != nullptr));
   }
   CHECK(space_of({.formats = {"int4"}, .blocks = {}, .rules = {"floor"}}, "activation").empty());
+}
+
+TEST_CASE("the rules that a search names, and forms of options that share all else", "[fast]") {
+  const SpacePlan plan{.formats = {"int4", "e2m1"}, .blocks = {16}};
+  CHECK(
+      rules_text(space_of(plan, "weight")) ==
+      "absmax, pow2(absmax,up), floor, ceil, even, nearest, four-over-six, mse (in blocks for the "
+      "best under the others)");
+  CHECK(rules_text(space_of(plan, "activation")) ==
+        "absmax, pow2(absmax,up), floor, ceil, even, nearest, four-over-six");
+  SpacePlan given = plan;
+  given.rules = {"absmax", "ceil"};
+  given.more_rules = false;
+  const std::vector<SearchOption> options = space_of(given, "weight");
+  CHECK(rules_text(options) == "absmax, ceil, mse without blocks");
+  CHECK(std::ranges::none_of(options, &SearchOption::searched));
+  given.rules = {"absmax", "mse"};  // asked for: in every block
+  CHECK(rules_text(space_of(given, "weight")) == "absmax, mse");
+  CHECK(std::ranges::none_of(space_of(given, "weight"), &SearchOption::searched));
+  for (const SearchOption& a : options)
+    for (const SearchOption& b : options)
+      if (a.form == b.form) {
+        CHECK(a.policy.format == b.policy.format);
+        CHECK(a.policy.block == b.policy.block);
+        CHECK((a.rule == b.rule) == (a.name == b.name));
+      }
 }
 
 }  // namespace search_space_test

@@ -127,6 +127,16 @@ TEST_CASE("rules are refused where they cannot serve, by naming those that can",
   }
 }
 
+TEST_CASE("an unknown rule is refused with all that are known", "[fast]") {
+  using Catch::Contains;
+  for (const char* known : {"absmax", "floor", "mse", "none", "pow2(mse,up)"})
+    CHECK_NOTHROW(require_scale_rule(known));
+  CHECK_NOTHROW(require_scale_rule("best", {"best"}));
+  CHECK_THROWS_WITH(require_scale_rule("best"), Contains("unknown scale rule 'best'"));
+  for (const char* known : {"absmax", "ceil", "four-over-six", " mse,", "none", "some"})
+    CHECK_THROWS_WITH(require_scale_rule("bogus", {"some"}), Contains(known));
+}
+
 TEST_CASE("rules with arguments: one canonical text, nested, and errors that name the argument",
           "[fast]") {
   using Catch::Contains;

@@ -23,9 +23,9 @@ std::string of_shape(const std::string& shape) {
 TEST_CASE("types that are no real numbers are refused by name", "[fast]") {
   const std::string at =
       "f: byte 20: descr: expected one of the types int8..int64, uint8..uint64, float16..float64, "
-      "found ";
+      "bool, found ";
   CHECK(of_descr("'<f4'").empty());
-  CHECK(of_descr("'|b1'") == at + "'|b1' (bool)");
+  CHECK(of_descr("'|b1'").empty());
   CHECK(of_descr("'<c8'") == at + "'<c8' (complex)");
   CHECK(of_descr("'|O'") == at + "'|O' (Python objects)");
   CHECK(of_descr("'<U5'") == at + "'<U5' (text)");

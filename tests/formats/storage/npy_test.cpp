@@ -93,6 +93,16 @@ TEST_CASE("versions 1.0, 2.0 and 3.0, keys in any order and spacing", "[fast]") 
   CHECK(array.as<std::int8_t>()[1] == -1);
 }
 
+TEST_CASE("numpy's bool is 0 and 1, anything else is refused with its byte", "[fast]") {
+  const Fixture f;
+  const Array truth = f.read(npy(dictionary("|b1", "(3,)"), "\0\1\1"s));
+  CHECK(truth.type == ArrayType::int8);
+  CHECK(truth.as<std::int8_t>()[0] == 0);
+  CHECK(truth.as<std::int8_t>()[2] == 1);
+  CHECK(f.message(npy(dictionary("|b1", "(3,)"), "\0\1\2"s)) ==
+        "byte 130: expected a bool, 0 or 1");
+}
+
 TEST_CASE("big-endian files are converted", "[fast]") {
   const Fixture f;
   const Array halves = f.read(npy(dictionary(">f2", "(2,)"), "\x12\x34\x56\x78"));

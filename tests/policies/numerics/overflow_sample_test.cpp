@@ -15,14 +15,15 @@ namespace {
 
 /// Rows of A, each times a column of ones: numbers of int8, or of float32.
 template <class T>
-SaturationCounts counts(const std::string& unit, const std::vector<std::vector<T>>& rows) {
+SaturationCounts counts(const std::string& unit, const std::vector<std::vector<T>>& rows,
+                        std::int64_t draw = 0) {
   const auto m = std::ssize(rows), k = std::ssize(rows[0]);
   std::vector<T> a, b(static_cast<std::size_t>(k), 1);
   for (const auto& row : rows) a.insert(a.end(), row.begin(), row.end());
   const unit::Gather of_a = unit::Gather::matrix(m, k), of_b = unit::Gather::matrix(1, k);
   const Format& format = find_format(sizeof(T) == 1 ? "int8" : "float32");
   std::vector<double> d(static_cast<std::size_t>(m));  // no element of D is larger
-  const OverflowSample sample(unit::find_unit(unit));
+  const OverflowSample sample(unit::find_unit(unit), draw);
   sample.multiply({.m = m,
                    .n = 1,
                    .k = k,
@@ -55,7 +56,7 @@ TEST_CASE("overflow sample: saturation that is left again, stops and wraps", "[f
 TEST_CASE("overflow sample: a few lines of many, and none where no sum reaches the end", "[fast]") {
   const std::vector<Bytes> many(1000, {100, 100});
   const SaturationCounts some = counts("neutral.mac.int8.saturate", many);
-  CHECK(some.sampled == OverflowSample::kSampledLines);
+  CHECK(some.sampled == OverflowSample::kSampledResults);
   CHECK(some.overflowed == some.sampled);
   CHECK(some.share() == 1);
   const OverflowSample int8(unit::find_unit("neutral.mac.int32.wrap"));
@@ -65,6 +66,27 @@ TEST_CASE("overflow sample: a few lines of many, and none where no sum reaches t
   const unit::Operand operand{&find_format("int8"), codes.data(), &lines};
   int8.multiply({.m = 4, .n = 4, .k = 4, .a = operand, .b = operand, .d = d.data()});
   CHECK(int8.counts().sampled == 0);
+}
+
+TEST_CASE("overflow sample: results lie anywhere in an image, elsewhere in every batch", "[fast]") {
+  // Four images of 256 pixels, of which only the first does not overflow.
+  std::vector<Bytes> images(1024, {100, 100});
+  for (std::size_t first = 0; first < images.size(); first += 256) images[first] = {0, 0};
+  CHECK(counts("neutral.mac.int8.saturate", images).share() == 1);
+  // Half of the columns of each row, the left ones, overflow.
+  std::vector<Bytes> halves(1024, {100, 100});
+  for (std::size_t i = 0; i < halves.size(); ++i)
+    if (i % 32 >= 16) halves[i] = {0, 0};
+  std::int64_t overflowed = 0, sampled = 0;
+  for (std::int64_t batch = 0; batch < 20; ++batch) {
+    const SaturationCounts own = counts("neutral.mac.int8.saturate", halves, batch);
+    overflowed += own.overflowed;
+    sampled += own.sampled;
+  }
+  CHECK(sampled == 20 * OverflowSample::kSampledResults);
+  // Independent places would lie within 0.14 in all but one of two million cases.
+  CHECK(overflowed > sampled * 36 / 100);
+  CHECK(overflowed < sampled * 64 / 100);
 }
 
 TEST_CASE("overflow sample: borders and distances are zeros", "[fast]") {

@@ -59,6 +59,9 @@ class OneFile {
     }
     return all;
   }
+  std::string stored(const std::string& name) const {
+    return PackedFile(path_).tensor(name).stored;
+  }
   std::string message(const std::string& name, const std::string& layout = "") const {
     std::string text = message_of([&] { values(name, layout); });
     CHECK(text.starts_with(path_ + ": "));
@@ -102,6 +105,19 @@ TEST_CASE("GPTQ: zero points of two versions, groups in an order of their own", 
   layer[3] = {"fc.g_idx", "I32", "[7]", words({0, 0, 0, 0, 0, 0, 0})};
   CHECK(OneFile(layer).message("fc") ==
         "tensor 'fc.g_idx': shape: expected [8] for so many inputs, found [7]");
+}
+
+TEST_CASE("GPTQ: without zero points they are the middle of the codes, which the summary says",
+          "[fast]") {
+  std::vector<Stored> layer = gptq_layer();
+  layer[1] = {"fc.g_idx", "I32", "[8]", words({0, 0, 0, 0, 0, 0, 0, 0})};
+  const OneFile file(layer);
+  const std::vector<float> found = file.values("fc");
+  for (int n = 0; n < 8; ++n) {
+    for (int k = 0; k < 8; ++k)
+      CHECK(found[8 * n + k] == static_cast<float>((k + n) % 16 - 8) / static_cast<float>(1 << n));
+  }
+  CHECK(file.stored("fc") == "4 bits, 1 groups by g_idx, zero point 8 (no fc.qzeros)");
 }
 
 TEST_CASE("GPTQ: stored tensors that contradict", "[fast]") {
