@@ -263,15 +263,14 @@ UnitPtr open_unit(const std::string& name) {
 std::vector<const unit::Unit*> find_units(const std::string& pattern) {
   if (pattern.empty()) return unit::all_units();
   std::vector<const unit::Unit*> units = unit::units_like(pattern);
-  const std::size_t least = units.empty() ? 1 : 2;
-  if (units.empty()) units = units_of_words(pattern);
   if (pattern.find_first_of("*?") == pattern.npos) {
     try {
       return {&unit::find_unit(pattern)};
     } catch (const Error&) {
-      if (units.size() < least) throw;
+      if (units.size() < 2) throw;
     }
   }
+  if (units.empty()) units = units_of_words(pattern);
   if (units.empty()) throw Error("no unit fits '" + pattern + "'; the command units lists them");
   return units;
 }

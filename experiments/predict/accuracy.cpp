@@ -106,8 +106,9 @@ class Choice {
     if (even()) return {even_.begin() + first, even_.begin() + end};
     std::vector<std::int64_t> out;
     for (std::int64_t k = first; k < end; ++k) {
-      const double at = golden_fraction(static_cast<double>(k) + 0.5);
-      const auto found = std::ranges::upper_bound(cumulative_, at * cumulative_.back());
+      const double at = (static_cast<double>(k) + 0.5) * kGolden;
+      const auto found =
+          std::ranges::upper_bound(cumulative_, (at - std::floor(at)) * cumulative_.back());
       out.push_back(std::min<std::int64_t>(found - cumulative_.begin(), std::ssize(density_) - 1));
     }
     return out;

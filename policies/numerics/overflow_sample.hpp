@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstdint>
 
 #include "emu/unit/unit.hpp"
@@ -54,8 +55,14 @@ struct SaturationCounts {
 
   bool any() const { return at_end + overflowed > 0; }
   double ends() const { return part(at_end, results); }  ///< share of results at an end
-  /// The larger share: sums may leave an end again, and a sample misses what is rare.
-  double share() const { return std::max(ends(), part(overflowed, sampled)); }
+  /// That of the sample, because sums may leave an end again; that of results at an end where the
+  /// sample shows no more than chance does (two standard errors), because it misses what is rare.
+  double share() const {
+    const double seen = part(overflowed, sampled);
+    const double chance =
+        2 * std::sqrt(static_cast<double>(overflowed)) / std::max<double>(1, sampled);
+    return results == 0 || seen - chance > ends() ? seen : ends();
+  }
   SaturationCounts& operator+=(const SaturationCounts& other) {
     results += other.results;
     at_end += other.at_end;

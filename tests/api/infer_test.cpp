@@ -443,7 +443,9 @@ TEST_CASE("arrays of another batch than the file fixes: the message says what to
           .output("y")
           .file());
   const auto asked = [&](std::int64_t samples) -> api::InferRequest {
-    return {.model = model, .in = {w.array("x.npy", {samples, 1, 3}, counted(3 * samples))}};
+    return {.model = model,
+            .in = {w.array("x.npy", {samples, 1, 3}, counted(3 * samples))},
+            .keep = {"y"}};
   };
   CHECK(api::infer(asked(2), w.context).outputs.at(0).values.data ==
         Floats{0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5});
