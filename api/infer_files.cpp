@@ -108,8 +108,8 @@ std::string advice_on_batch(const net::OnnxModel& file, const net::ImportOptions
     const std::int64_t fixed = info.dims[axis].extent, found = given->second[axis];
     if (fixed > 0 && fixed != found)
       return fmt::format(
-          "; the file has a batch of {}, the arrays of {}: run {} at a time, or export the network "
-          "with an open batch (dynamic_axes)",
+          "; the file has a batch of {}, the arrays of {}, which may be why: run {} at a time, or "
+          "export the network with an open batch (dynamic_axes)",
           fixed, found, fixed);
   }
   return {};

@@ -31,7 +31,7 @@ UnitPtr open_unit(const std::string& name);
 /// Whether open_unit() reads a file of that name.
 inline bool is_unit_file(const std::string& name) { return name.ends_with(".json"); }
 /// All units of the catalogue, or those that a name or a pattern fits ("h100.wgmma", "*.e4m3x*");
-/// where it fits no name, those whose source has such a word ("avx2", "*avx*"). At least one.
+/// where a pattern fits no name, those whose source has such a word ("*avx*"). At least one.
 std::vector<const unit::Unit*> find_units(const std::string& pattern = "");
 
 /// All that is known of a unit, its parameters as docs/describe-a-unit.md writes them: `numemu

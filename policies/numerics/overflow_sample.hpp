@@ -61,7 +61,7 @@ struct SaturationCounts {
     const double seen = part(overflowed, sampled);
     const double chance =
         2 * std::sqrt(static_cast<double>(overflowed)) / std::max<double>(1, sampled);
-    return results == 0 || seen - chance > ends() ? seen : ends();
+    return at_end == 0 || seen - chance > ends() ? seen : ends();
   }
   SaturationCounts& operator+=(const SaturationCounts& other) {
     results += other.results;

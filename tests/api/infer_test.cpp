@@ -450,8 +450,9 @@ TEST_CASE("arrays of another batch than the file fixes: the message says what to
   CHECK(api::infer(asked(2), w.context).outputs.at(0).values.data ==
         Floats{0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5});
   CHECK_THAT(message_of([&] { api::infer(asked(5), w.context); }),
-             Catch::EndsWith("; the file has a batch of 2, the arrays of 5: run 2 at a time, or "
-                             "export the network with an open batch (dynamic_axes)"));
+             Catch::EndsWith("; the file has a batch of 2, the arrays of 5, which may be why: "
+                             "run 2 at a time, or export the network with an open batch "
+                             "(dynamic_axes)"));
 }
 
 TEST_CASE("of one sample infer decides no prediction of SQNR", "[fast]") {

@@ -68,6 +68,19 @@ TEST_CASE("overflow sample: a few lines of many, and none where no sum reaches t
   CHECK(int8.counts().sampled == 0);
 }
 
+TEST_CASE("overflow sample: the share is that of the sample where it tells more than chance does",
+          "[fast]") {
+  const auto share = [](std::int64_t at_end, std::int64_t overflowed) {
+    return SaturationCounts{
+        .results = 10'000, .at_end = at_end, .sampled = 400, .overflowed = overflowed}
+        .share();
+  };
+  CHECK(share(100, 1) == 0.01);
+  CHECK(share(100, 3) == 0.01);  // 3 - 2 sqrt(3) < 4
+  CHECK(share(100, 16) == 0.04);
+  CHECK(share(0, 1) == 0.0025);  // what was seen is never 0
+}
+
 TEST_CASE("overflow sample: results lie anywhere in an image, elsewhere in every batch", "[fast]") {
   // Four images of 256 pixels, of which only the first does not overflow.
   std::vector<Bytes> images(1024, {100, 100});
