@@ -59,24 +59,6 @@ Value bounded_below(const Value& v) {
   return {Class::finite, v.negative, true, kTiny, 1};
 }
 
-std::vector<double> exact_middles(const std::vector<double>& entries) {
-  constexpr double kBits = 1 << 29;
-  std::vector<double> middles;
-  int exponent = 0;
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    const double x = entries[i];
-    if (static_cast<double>(static_cast<float>(x)) != x ||
-        (x != 0 && std::abs(x) < std::numeric_limits<float>::min()))
-      return {};
-    if (i == 0) continue;
-    const double sum = entries[i - 1] + x, digits = std::frexp(sum, &exponent) * kBits;
-    const bool exact = sum - x == entries[i - 1] && sum - entries[i - 1] == x;
-    if (!exact || digits != std::nearbyint(digits)) return {};
-    middles.push_back(sum / 2);
-  }
-  return middles;
-}
-
 std::vector<double> read_entries(const std::string& path) {
   require_utf8("codebook(FILE)", path);  // sidecars, recipes and rows name it
   // A header of .npy has at most 64 KiB and a few bytes; a file this size needs not be read.
@@ -113,14 +95,8 @@ Codebook::Codebook(const std::vector<double>& entries, const std::string& origin
       throw Error(fmt::format("{}: entry {} is {}, expected more than {} before it (ascending)",
                               origin, i, entries[i], entries[i - 1]));
     has_zero_ |= v.kind == Class::zero;
-    if (v.kind == Class::finite) {  // products with scales have no bits to spare for zeros
-      const int zeros = std::countr_zero(v.significand);
-      v.significand >>= zeros;
-      v.exponent += zeros;
-    }
-    entries_.push_back(v);
+    entries_.push_back(shortest(v));
   }
-  middles_ = exact_middles(entries);
 }
 
 bool operator==(const Codebook& a, const Codebook& b) {

@@ -38,9 +38,6 @@ class Codebook {
   Value value(std::uint64_t code) const {
     return code < entries_.size() ? entries_[code] : Value{.kind = Class::nan};
   }
-  /// The middles between neighbouring entries where all are float32 numbers that are not subnormal,
-  /// and middles have at most 29 bits: times a float32 they are exact in float64. Else empty.
-  const std::vector<double>& middles() const { return middles_; }
   /// `v` is zero or finite. Exact integer comparisons. A sticky value counts as just above its
   /// significand, so it is placed exactly among entries and midpoints that need no more bits than
   /// the significand has (63 or more for exact_quotient() of a value without sticky).
@@ -48,7 +45,6 @@ class Codebook {
 
  private:
   std::vector<Value> entries_;
-  std::vector<double> middles_;
   bool has_zero_ = false;
 };
 

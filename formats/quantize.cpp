@@ -10,8 +10,8 @@
 #include <memory>
 #include <optional>
 
-#include "formats/codebook.hpp"
 #include "formats/codec.hpp"
+#include "formats/element_table.hpp"
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
 #include "formats/interned.hpp"
@@ -129,38 +129,36 @@ std::optional<FlagCounts> convert_signs(const Conversion& c, const float* x, std
   return FlagCounts{.elements = n, .inexact = inexact};
 }
 
-/// The nearest entry of a codebook by comparisons with middle * scale, which are exact. Nothing for
-/// other roundings, NaN, infinities, more than 8 bits, entries that need more than float32, and
-/// scales that are not normal.
+/// By the table of the conversion, chunk by chunk; what it leaves open is the reference's.
 template <class Out>
-std::optional<FlagCounts> convert_codebook(const Conversion& c, const float* x, std::int64_t n,
-                                           float scale, Out* out) {
-  constexpr std::size_t kMost = 255;
-  const Codebook& book = *c.format->codebook;
-  const std::vector<double>& middles = book.middles();
-  if (middles.empty() || middles.size() > kMost || c.rounding.mode != RoundingMode::rne ||
-      !(scale > 0) || !std::isnormal(scale) || !takes_fast_path(c, x, n))
-    return std::nullopt;
-  // From bounds[k] on, or above it, lies entry k + 1: a tie goes to the even one.
-  double bounds[kMost], values[kMost + 1];
-  for (std::size_t k = 0; k < middles.size(); ++k) bounds[k] = middles[k] * scale;
-  for (std::size_t k = 0; k <= middles.size(); ++k) values[k] = to_double(book.value(k)) * scale;
-  FlagCounts counts{.elements = n};
-  for (std::int64_t i = 0; i < n; ++i) {
-    const double v = x[i];
-    std::size_t low = 0;
-    for (std::size_t count = middles.size(); count > 0;) {
-      const std::size_t half = count / 2, k = low + half;
-      const bool above = v > bounds[k] || (v == bounds[k] && k % 2 == 1);
-      low = above ? k + 1 : low;
-      count = above ? count - half - 1 : half;
+FlagCounts convert_by_table(const ElementTable& table, const Conversion& c, const float* x,
+                            std::int64_t n, float scale, Out* out, std::int64_t first) {
+  const FloatGuard guard;
+  std::uint8_t flags[kQuantizedChunk], open[kQuantizedChunk];
+  FlagCounts counts;
+  for (std::int64_t begin = 0; begin < n; begin += kQuantizedChunk) {
+    const std::int64_t size = std::min(kQuantizedChunk, n - begin);
+    if (!takes_fast_path(c, x + begin, size)) {
+      counts += reference(c, x + begin, size, scale, out + begin, first + begin);
+      continue;
     }
-    counts.inexact += v != values[low] ? 1 : 0;
-    counts.overflow += v < values[0] || v > values[middles.size()] ? 1 : 0;
+    ElementArrays to{.flags = flags, .open = open};
     if constexpr (std::is_same_v<Out, float>) {
-      out[i] = static_cast<float>(values[low]);
-    } else {
-      out[i] = static_cast<Out>(low);
+      to.values = out + begin;
+    } else if constexpr (std::is_same_v<Out, std::uint8_t>) {
+      to.codes = out + begin;
+    }
+    float kept[kQuantizedChunk];  // out may be x
+    std::copy_n(x + begin, size, kept);
+    const bool some_open = table.convert(kept, size, scale, to);
+    counts.elements += size;
+    for (std::int64_t i = 0; i < size; ++i) {
+      if (!some_open || open[i] == 0) {
+        counts.add(flags[i]);
+        continue;
+      }
+      counts += reference(c, kept + i, 1, scale, out + begin + i, first + begin + i);
+      counts.elements -= 1;
     }
   }
   return counts;
@@ -176,9 +174,9 @@ FlagCounts convert(const Conversion& c, const float* x, std::int64_t n, float sc
     return reference(c, x, n, scale, out, first);
   }
   if (c.format->kind == Kind::codebook) {
-    const FloatGuard guard;
-    if (const auto counts = convert_codebook(c, x, n, scale, out)) return *counts;
-    return reference(c, x, n, scale, out, first);
+    const ElementTable* const table = std::isnormal(scale) ? ElementTable::find(c) : nullptr;
+    if (table == nullptr || !(scale > 0)) return reference(c, x, n, scale, out, first);
+    return convert_by_table(*table, c, x, n, scale, out, first);
   }
   if (kValues && !exact_in_float32(*c.format)) return reference(c, x, n, scale, out, first);
   const FloatGuard guard;

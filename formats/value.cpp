@@ -93,6 +93,19 @@ Value exact_quotient(const Value& x, const Value& s) {
   return q;
 }
 
+Value shortest(Value v) {
+  if (v.kind != Class::finite) return v;
+  const int zeros = std::countr_zero(v.significand);
+  v.significand >>= zeros;
+  v.exponent += zeros;
+  return v;
+}
+
+int significant_bits(const Value& v) {
+  return v.kind == Class::finite ? std::bit_width(v.significand) - std::countr_zero(v.significand)
+                                 : 0;
+}
+
 Value operator-(Value v) {
   v.negative = !v.negative;
   return v;

@@ -33,6 +33,11 @@ Value exact_quotient(const Value& x, const Value& s);
 
 Value operator-(Value);
 
+/// From the first bit of the significand that is 1 to the last; 0 for all that is not finite.
+int significant_bits(const Value&);
+/// The same number with the shortest significand: exact products have no bits to spare for zeros.
+Value shortest(Value);
+
 /// A NaN whose payload lacks the quiet bit. Only formats whose NaNs are IEEE's have them; a NaN
 /// without a payload is quiet.
 inline bool is_signalling(const Value& v) {

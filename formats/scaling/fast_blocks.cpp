@@ -3,20 +3,16 @@
 #include "formats/scaling/fast_blocks.hpp"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <optional>
-#include <string_view>
 
 #include "formats/blocks/block_convert.hpp"
 #include "formats/codec.hpp"
-#include "formats/error.hpp"
+#include "formats/element_table.hpp"
 #include "formats/float32_converter.hpp"
 #include "formats/float_guard.hpp"
-#include "formats/quantize.hpp"
 #include "formats/simd/block_elements.hpp"
-#include "formats/simd/codes_above.hpp"
 #include "formats/simd/convert_loops.hpp"
 #include "formats/simd/philox.hpp"
 #include "formats/simd/quantize_fast.hpp"
@@ -39,6 +35,11 @@ std::int64_t padded(std::int64_t size) {
 
 // Elements for which quotients below 2^-36 do not matter.
 constexpr float kSmallestOfQuotients = 0x1p-22f;
+constexpr int kFloatBits = 24;
+// Of numbers that quotients rounded to odd are compared with, and their divisors together.
+constexpr int kOddBits = 51;
+// Blocks with smaller magnitudes have errors near the end of float32's range.
+constexpr float kSmallestCompared = 0x1p-90f;
 // Scales of the loop of exact quotients.
 constexpr float kSmallestScale = 0x1p-90f, kLargestScale = 0x1p120f;
 
@@ -77,13 +78,16 @@ struct FastBlocks::Batch {
   BlockCounts& counts;
 
   bool stream = false;
+  const float* padded_x = nullptr;  ///< of the batch, blocks of padded size
+  alignas(64) float copied_x[kElements];
 
   alignas(64) std::uint32_t maxima[kBlocks];
   alignas(64) float amax[kBlocks];  ///< 1 for blocks with NaN or infinities
   alignas(64) float scale[kBlocks], rest[kBlocks], inverse[kBlocks];
   alignas(64) float low[kBlocks];
   alignas(64) std::uint32_t alone[kBlocks];  ///< not 0: converted by the reference
-  alignas(64) std::uint8_t codes[kBlocks];   ///< of the scales
+  alignas(64) std::uint8_t codes8[kBlocks];  ///< of the scales
+  alignas(64) std::uint16_t codes16[kBlocks];
   bool some_alone = false, some_nan = false;
 
   Batch(const BlockLayout& cut, const float* numbers, float t, const BlockArrays& out,
@@ -96,53 +100,100 @@ struct FastBlocks::Batch {
         words(bits),
         counts(sums) {}
   bool nan(std::int64_t b) const { return maxima[b] >= kInfinityBits; }
+  bool whole() const { return size == padded(size); }
   std::uint64_t scale_code(std::int64_t b, const BlockFormat& f) const {
-    if (f.scale->bits <= 8) return codes[b];
-    return nan(b) ? f.scale->nan_code() : std::bit_cast<std::uint32_t>(scale[b]);
+    if (nan(b)) return f.scale->nan_code();
+    if (f.scale->bits <= 8) return codes8[b];
+    return f.scale->bits <= 16 ? codes16[b] : std::bit_cast<std::uint32_t>(scale[b]);
   }
 };
 
 FastBlocks::FastBlocks(const BlockQuantization& how) : how_(how) {
   how_.element.format = how.format->element;
   const BlockFormat& f = *how.format;
-  const Format& e = *f.element;
-  if (f.span != Span::block || f.affine != Affine::sym || e.bits > 8 ||
+  if (f.span != Span::block || f.affine != Affine::sym || f.element->bits > 8 ||
       how.element.overflow != Overflow::saturate || how.nonfinite != Nonfinite::propagate ||
       !f.scale->has_nan() || how.scales != nullptr || (f.tensor_scale && f.power_of_two_scale()))
     return;
-  auto element = plan_of(how_.element);
-  if (!element || element->gap || element->flush || !element->is_signed ||
-      element->largest != element->largest_negative)
-    return;
-  if (f.power_of_two_scale()) {
-    // Values of a block with the smallest scale are float32 numbers, so that they are exact; and a
-    // quotient too small for float32 must not matter.
-    const bool exact = element->smallest >= kSmallestOfQuotients;
-    const bool odd = how.element.rounding.mode == RoundingMode::rodd;
-    if (exact && !odd && how.rule->exponents != nullptr && !how.rule->reads_elements)
-      element_ = std::move(element);
-    return;
-  }
-  odd_ = how.element.rounding.mode != RoundingMode::rne;
-  if (!odd_determines(how_.element) || std::string_view(how.rule->name) != "absmax") return;
-  if (!f.tensor_scale && f.scale->name == "float32" && f.element_exponent == 0) {
-    float32_scales_ = true;
-    odd_ = odd_ || !simd::has_quotients() || e.kind != Kind::floating || e.mantissa_bits < 1 ||
-           element->smallest < kSmallestOfQuotients;
-    element_ = std::move(element);
-    return;
-  }
-  const bool nvfp4 = f.tensor_scale && f.scale->bits <= 8 && simd::has_quotients();
-  if (!nvfp4) return;
-  scale_ = plan_of({.format = f.scale});
-  if (scale_ && !scale_->gap && !scale_->flush && scale_->is_signed) element_ = std::move(element);
+  zero_ = static_cast<std::uint8_t>(encode(*f.element, {}, {}, Overflow::saturate).code);
+  served_ = plan_elements() && plan_scales();
 }
 
 FastBlocks::~FastBlocks() = default;
 
+bool FastBlocks::plan_elements() {
+  element_ = plan_of(how_.element);
+  if (element_ == nullptr) {
+    table_ = ElementTable::find(how_.element);
+    return table_ != nullptr;
+  }
+  return !element_->gap && !element_->flush && element_->is_signed &&
+         element_->largest == element_->largest_negative;
+}
+
+bool FastBlocks::plan_scales() {
+  const BlockFormat& f = *how_.format;
+  const bool fine = element_ != nullptr && element_->smallest >= kSmallestOfQuotients;
+  const Rounding& rounding = how_.element.rounding;
+  if (f.power_of_two_scale()) {
+    // Values of a block with the smallest scale are float32 numbers, so that they are exact; and a
+    // quotient too small for float32 must not matter.
+    const bool exact = table_ != nullptr || (fine && rounding.mode != RoundingMode::rodd);
+    return exact && how_.rule->exponents != nullptr && !how_.rule->reads_elements;
+  }
+  if (how_.rule->lands_on != nullptr) {
+    lands_on_ = how_.rule->lands_on(how_.element);
+  } else if (!how_.rule->needs_largest_alone) {
+    return false;
+  }
+  // The error of one element under stochastic rounding is an expectation.
+  if (lands_on_.size() > 1 && rounding.stochastic()) return false;
+  odd_ = !fine || rounding.mode != RoundingMode::rne || !simd::has_quotients();
+  const bool is_float32 = f.scale->name == "float32";
+  const int scale_bits =
+      is_float32 ? kFloatBits : f.scale->mantissa_bits + 1 + (f.tensor_scale ? kFloatBits : 0);
+  if (table_ != nullptr) {
+    if (scale_bits > ElementTable::kMostScaleBits) return false;
+  } else if (odd_determines(how_.element)) {
+    const int compared = rounding.stochastic() ? kFloatBits - 1 : std::max(f.element->bits, 2) + 2;
+    if (compared + scale_bits > kOddBits) return false;
+  } else {
+    return false;
+  }
+  if (is_float32) return f.element_exponent == 0;
+  const RoundingMode scales = f.tensor_scale ? RoundingMode::rne : how_.scale_rounding;
+  if (f.scale->bits > 16 || !simd::has_quotients()) return false;
+  const Conversion rounded{.format = f.scale, .rounding = {.mode = scales}};
+  scale_ = odd_determines(rounded) ? plan_of(rounded) : nullptr;
+  scale_code_ = plan_of({.format = f.scale});
+  if (scale_ == nullptr || scale_code_ == nullptr) return false;
+  const Value one = value_of(1.0f);
+  empty_ =
+      f.tensor_scale
+          ? 0.0f
+          : nearest_float(decode(*f.scale, encode(*f.scale, one, {}, Overflow::saturate).code));
+  return true;
+}
+
 bool FastBlocks::serves(const BlockLayout& layout, float tensor_scale) const {
   const bool in_range = tensor_scale >= kSmallestTensorScale && tensor_scale <= kLargestTensorScale;
-  return element_ != nullptr && layout.inner == 1 && padded(layout.size) <= kElements && in_range;
+  return served_ && layout.inner == 1 && padded(layout.size) <= kElements && in_range;
+}
+
+void FastBlocks::survey(Batch& batch) const {
+  const std::int64_t size = padded(batch.size);
+  batch.padded_x = batch.x + batch.first_element;
+  if (!batch.whole()) {
+    std::fill_n(batch.copied_x, batch.blocks * size, 0.0f);
+    for (std::int64_t b = 0; b < batch.blocks; ++b)
+      std::copy_n(batch.padded_x + b * batch.size, batch.size, batch.copied_x + b * size);
+    batch.padded_x = batch.copied_x;
+  }
+  simd::block_maxima(batch.padded_x, batch.blocks, size, batch.maxima);
+  const simd::BlockSurvey seen = simd::survey_maxima(batch.maxima, batch.blocks, batch.amax);
+  batch.counts.nan_blocks += seen.nonfinite;
+  batch.counts.zero_blocks += seen.zero;
+  batch.some_nan = seen.nonfinite != 0;
 }
 
 void FastBlocks::choose_powers(Batch& batch) const {
@@ -150,83 +201,179 @@ void FastBlocks::choose_powers(Batch& batch) const {
   alignas(64) std::int32_t exponents[kBlocks];
   how_.rule->exponents({&f, &how_.element, batch.blocks, batch.amax, nullptr, nullptr, exponents});
   // Beyond float32's range the last rounding counts too, and it is to nearest.
-  const bool directed = element_->host != HostRounding::nearest;
+  const bool directed = element_ != nullptr && element_->host != HostRounding::nearest;
   const std::int32_t highest = directed ? 126 - std::ilogb(element_->largest) : 127;
   batch.some_alone =
       simd::powers_of_two(exponents, batch.amax, batch.blocks, f.element_exponent, highest,
                           batch.scale, batch.inverse, batch.low, batch.alone);
+  std::fill_n(batch.rest, batch.blocks, 0.0f);
+  if (table_ != nullptr) {  // any scale serves, and zeros may become other elements
+    batch.some_alone = false;
+    for (std::int64_t b = 0; b < batch.blocks; ++b)
+      batch.scale[b] = std::ldexp(1.0f, exponents[b] + f.element_exponent);
+  }
   if (batch.arrays.scales == nullptr && !batch.some_alone) return;
   for (std::int64_t b = 0; b < batch.blocks; ++b)
-    batch.codes[b] = static_cast<std::uint8_t>(exponents[b] + f.scale->bias);
+    batch.codes8[b] = static_cast<std::uint8_t>(exponents[b] + f.scale->bias);
 }
 
-// The block scale is the value of its format nearest to amax / (largest element * tensor scale);
-// then elements are divided by scale * tensor scale. Both products are split exactly in two.
-void FastBlocks::choose_nvfp4(Batch& batch) const {
+/// For rules that need the largest magnitude alone.
+ScaleRequest FastBlocks::request(const Batch& batch, std::int64_t b) const {
+  return {.x = batch.amax + b,
+          .n = 1,
+          .conversion = &how_.element,
+          .block = how_.format,
+          .tensor_scale = batch.tensor_scale,
+          .scale_rounding = how_.format->tensor_scale ? RoundingMode::rne : how_.scale_rounding};
+}
+
+// A scale is amax / (element * tensor scale), rounded once. float32 scales are as the host rounds
+// them; others come from quotients rounded to odd where these are exact enough. What is neither, or
+// leaves the positive finite numbers, is left to the rules' own arithmetic.
+void FastBlocks::scales_for(const Batch& batch, double element, float* scales) const {
   const BlockFormat& f = *how_.format;
-  const double unit = std::ldexp(1.0, f.element_exponent) * batch.tensor_scale;
-  const double divisor = element_->largest * unit;
-  const auto high = static_cast<float>(divisor);
-  const float smallest = scale_->smallest;
-  alignas(64) float scales[kBlocks];
-  simd::round_quotients(*scale_, batch.amax, batch.blocks, high, static_cast<float>(divisor - high),
-                        scales);
-#pragma omp simd
-  for (std::int64_t b = 0; b < batch.blocks; ++b)
-    scales[b] = batch.amax[b] > 0 ? std::max(scales[b], smallest) : scales[b];
-  simd::split_products(scales, batch.blocks, static_cast<float>(unit), batch.scale, batch.rest,
-                       batch.inverse);
-  if (batch.arrays.scales == nullptr) return;
-  simd::convert_vectors(*scale_, {.x = scales, .n = batch.blocks, .codes8 = batch.codes});
+  const double divisor = std::ldexp(element, f.element_exponent) * batch.tensor_scale;
+  const int divisor_bits =
+      significant_bits(value_of(element)) + significant_bits(value_of(batch.tensor_scale));
+  bool decided = false;
+  if (scale_ == nullptr) {
+    const auto rounding = host_rounding(how_.scale_rounding);
+    const auto narrow = static_cast<float>(element);
+    decided = rounding && narrow == element;
+    if (decided) {
+      const FloatGuard guard(*rounding);
+      simd::divide_all(batch.amax, batch.blocks, narrow, scales);
+    }
+  } else {
+    decided = f.scale->mantissa_bits + 2 + divisor_bits <= kOddBits;
+    alignas(64) float quotients[kBlocks];
+    if (decided) {
+      const FloatGuard guard(HostRounding::toward_zero);
+      odd_quotients_wide(batch.amax, batch.blocks, divisor, quotients);
+    }
+    if (decided) {
+      const FloatGuard guard(scale_->host);
+      simd::convert_vectors(*scale_, {.x = quotients, .n = batch.blocks, .values = scales});
+    }
+  }
+  const float smallest = scale_ != nullptr ? scale_->smallest : std::numeric_limits<float>::min();
+  for (std::int64_t b = 0; b < batch.blocks; ++b) {
+    if (batch.amax[b] == 0) {
+      scales[b] = empty_;
+    } else if (decided && scale_ != nullptr) {
+      scales[b] = std::max(scales[b], smallest);
+    } else if (!decided || !(scales[b] > 0 && std::isfinite(scales[b]))) {
+      Value at = shortest(value_of(element));
+      at.exponent += f.element_exponent;
+      scales[b] = block_scale_to(request(batch, b), at);
+    }
+  }
 }
 
-// A float32 scale is the block's own: amax / largest element, which the host rounds as the scale
-// is. What leaves the positive finite numbers is left to the rule, as are its other roundings.
-void FastBlocks::choose_float32(Batch& batch) const {
-  const auto rounding = host_rounding(how_.scale_rounding);
-  if (rounding) {
-    const FloatGuard guard(*rounding);
-    simd::divide_all(batch.amax, batch.blocks, element_->largest, batch.scale);
+// Products with the tensor scale are split exactly in two.
+void FastBlocks::set_scales(Batch& batch, const float* scales) const {
+  const double unit = std::ldexp(1.0, how_.format->element_exponent) * batch.tensor_scale;
+  if (simd::has_quotients()) {
+    simd::split_products(scales, batch.blocks, static_cast<float>(unit), batch.scale, batch.rest,
+                         batch.inverse);
+    return;
   }
-  for (std::int64_t b = 0; b < batch.blocks; ++b) {
-    const bool decided = rounding && batch.scale[b] > 0 && std::isfinite(batch.scale[b]);
-    if (batch.amax[b] == 0) {
-      batch.scale[b] = 1;
-    } else if (!decided) {
-      batch.scale[b] = how_.rule->scale(
-          {batch.amax + b, 1, &how_.element, how_.format, 1.0f, how_.scale_rounding});
-    }
+  for (std::int64_t b = 0; b < batch.blocks; ++b) {  // float32 scales, unit 1
+    batch.scale[b] = scales[b];
     batch.rest[b] = 0;
-    batch.inverse[b] = 1 / batch.scale[b];
+    batch.inverse[b] = 1 / scales[b];
+  }
+}
+
+void FastBlocks::choose_real(Batch& batch) const {
+  alignas(64) float best[kBlocks], other[kBlocks];
+  if (lands_on_.empty()) {
+    for (std::int64_t b = 0; b < batch.blocks; ++b) best[b] = how_.rule->scale(request(batch, b));
+  } else {
+    scales_for(batch, lands_on_.front(), best);
+  }
+  set_scales(batch, best);
+  double least[kBlocks], least_bound[kBlocks], error[kBlocks], bound[kBlocks];
+  if (lands_on_.size() > 1) errors(batch, least, least_bound);
+  for (std::size_t k = 1; k < lands_on_.size(); ++k) {
+    scales_for(batch, lands_on_[k], other);
+    set_scales(batch, other);
+    errors(batch, error, bound);
+    for (std::int64_t b = 0; b < batch.blocks; ++b) {
+      if (other[b] == best[b] || batch.amax[b] == 0 || batch.nan(b)) continue;
+      const bool decided = std::fabs(error[b] - least[b]) > bound[b] + least_bound[b] &&
+                           batch.amax[b] >= kSmallestCompared;
+      if (!decided) {
+        ScaleRequest all = request(batch, b);
+        all.x = batch.x + batch.first_element + b * batch.size;
+        all.n = batch.size;
+        best[b] = how_.rule->scale(all);
+        least[b] = -1;  // nothing is less
+      } else if (error[b] < least[b]) {
+        best[b] = other[b];
+        least[b] = error[b];
+        least_bound[b] = bound[b];
+      }
+    }
+    set_scales(batch, best);
+  }
+  if (batch.arrays.scales == nullptr || scale_code_ == nullptr) return;
+  const bool bytes = how_.format->scale->bits <= 8;
+  simd::convert_vectors(*scale_code_, {.x = best,
+                                       .n = batch.blocks,
+                                       .codes8 = bytes ? batch.codes8 : nullptr,
+                                       .codes16 = bytes ? nullptr : batch.codes16});
+}
+
+// With y = v s rounded to float32, off by at most 2^-24 Y, Y the largest element times s, an
+// error d = y - x is off by so much, and the sum of n squares by at most 2^-23 Y sqrt(n sum) +
+// 2^-48 n Y^2 (Cauchy and Schwarz); rounding the sum itself in float64 is far less, and twice all
+// that covers it.
+void FastBlocks::errors(const Batch& batch, double* sums, double* bounds) const {
+  const std::int64_t size = padded(batch.size);
+  alignas(64) float values[kElements];
+  simd::BlockRun to{.x = batch.padded_x,
+                    .blocks = batch.blocks,
+                    .size = size,
+                    .scale = batch.scale,
+                    .scale_rest = batch.rest,
+                    .inverse = batch.inverse,
+                    .values = values};
+  run(batch, to);
+  const auto n = static_cast<double>(batch.size);
+  for (std::int64_t b = 0; b < batch.blocks; ++b) {
+    const float* const x = batch.padded_x + b * size;
+    const float* const y = values + b * size;
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (std::int64_t i = 0; i < batch.size; ++i) {
+      const double d = double{y[i]} - double{x[i]};
+      sum += d * d;
+    }
+    const double largest = lands_on_.front() * batch.scale[b];
+    sums[b] = sum;
+    bounds[b] = 0x1p-22 * largest * std::sqrt(n * sum) + 0x1p-47 * n * largest * largest;
   }
 }
 
 /// Whether the loop of exact quotients serves the scales.
 bool FastBlocks::has_exact_quotients(const Batch& batch) const {
-  if (odd_ || scale_) return !odd_;  // of NVFP4 see serves()
-  return std::all_of(batch.scale, batch.scale + batch.blocks,
-                     [](float scale) { return scale >= kSmallestScale && scale <= kLargestScale; });
+  return !odd_ && std::all_of(batch.scale, batch.scale + batch.blocks, [](float scale) {
+    return scale == 0 || (scale >= kSmallestScale && scale <= kLargestScale);
+  });
 }
 
-void FastBlocks::convert(const Batch& batch) const {
+void FastBlocks::convert(Batch& batch) const {
   const std::int64_t size = padded(batch.size), n = batch.blocks * size;
   const std::int64_t first = batch.first_element;
-  const bool whole = size == batch.size;
-  const float* x = batch.x + first;
+  const bool whole = batch.whole();
   auto* codes = static_cast<std::uint8_t*>(batch.arrays.codes);
-  alignas(64) float x_copy[kElements], y_copy[kElements];
+  alignas(64) float y_copy[kElements];
   alignas(64) std::uint8_t code_copy[kElements], flags[kElements];
   alignas(64) std::uint32_t random[kElements];
   const auto each = [&](auto copy) {  // short blocks, into and out of the padded copies
     for (std::int64_t b = 0; b < batch.blocks; ++b) copy(b * size, first + b * batch.size);
   };
-  if (!whole) {
-    std::fill_n(x_copy, n, 0.0f);
-    each([&](std::int64_t to, std::int64_t from) {
-      std::copy_n(batch.x + from, batch.size, x_copy + to);
-    });
-    x = x_copy;
-  }
   if (how_.element.rounding.stochastic()) {
     const std::uint32_t mask = (std::uint32_t{1} << element_->random_bits) - 1;
     if (!whole) std::fill_n(random, n, 0u);  // zeros stay zeros
@@ -242,82 +389,112 @@ void FastBlocks::convert(const Batch& batch) const {
       each([&](std::int64_t to, std::int64_t from) { fetch(to, from, batch.size); });
     }
   }
-  simd::BlockRun run{.x = x,
-                     .blocks = batch.blocks,
-                     .size = size,
-                     .scale = batch.scale,
-                     .scale_rest = batch.rest,
-                     .inverse = batch.inverse,
-                     .low = batch.low,
-                     .random = random,
-                     .stream = batch.stream && whole,
-                     .ask_ahead = whole && simd::worth_asking(batch.layout.elements()) ? n : 0};
-  run.flags = how_.count_flags ? flags : nullptr;
-  const auto go = [&] {
-    const bool real = scale_ || float32_scales_;
-    if (real && !has_exact_quotients(batch)) return convert_odd(run);
-    const FloatGuard guard(element_->host);
-    (real ? simd::convert_quotients : simd::convert_powers)(*element_, run);
-  };
+  simd::BlockRun to{.x = batch.padded_x,
+                    .blocks = batch.blocks,
+                    .size = size,
+                    .scale = batch.scale,
+                    .scale_rest = batch.rest,
+                    .inverse = batch.inverse,
+                    .low = batch.low,
+                    .random = random,
+                    .stream = batch.stream && whole,
+                    .ask_ahead = whole && simd::worth_asking(batch.layout.elements()) ? n : 0};
+  to.flags = how_.count_flags ? flags : nullptr;
   if (batch.y != nullptr) {
-    run.values = whole ? batch.y + first : y_copy;
-    go();
+    to.values = whole ? batch.y + first : y_copy;
+    run(batch, to);
     if (!whole)
-      each([&](std::int64_t from, std::int64_t to) {
-        std::copy_n(y_copy + from, batch.size, batch.y + to);
+      each([&](std::int64_t from, std::int64_t at) {
+        std::copy_n(y_copy + from, batch.size, batch.y + at);
       });
-    run.values = nullptr;
-    run.flags = codes == nullptr ? run.flags : nullptr;
+    to.values = nullptr;
+    to.flags = codes == nullptr ? to.flags : nullptr;
   }
   if (codes != nullptr) {
-    run.codes = whole ? codes + first : code_copy;
-    run.flags = how_.count_flags ? flags : nullptr;
-    go();
+    to.codes = whole ? codes + first : code_copy;
+    to.flags = how_.count_flags ? flags : nullptr;
+    run(batch, to);
     if (!whole)
-      each([&](std::int64_t from, std::int64_t to) {
-        std::copy_n(code_copy + from, batch.size, codes + to);
+      each([&](std::int64_t from, std::int64_t at) {
+        std::copy_n(code_copy + from, batch.size, codes + at);
       });
   }
   batch.counts.elements.elements += batch.blocks * batch.size;
   if (!how_.count_flags) return;
-  for (std::int64_t b = 0; b < batch.blocks && (batch.some_nan || batch.some_alone); ++b)
-    if (batch.nan(b) || (batch.some_alone && batch.alone[b] != 0))
-      std::fill_n(flags + b * size, size, std::uint8_t{0});
+  for (std::int64_t b = 0; b < batch.blocks && (batch.some_nan || batch.some_alone || !whole);
+       ++b) {
+    const bool left_out = batch.nan(b) || (batch.some_alone && batch.alone[b] != 0);
+    if (left_out) std::fill_n(flags + b * size, size, std::uint8_t{0});
+    if (!whole) std::fill_n(flags + b * size + batch.size, size - batch.size, std::uint8_t{0});
+  }
   FlagCounts counted = count_flags(flags, n);
   counted.elements = 0;
   batch.counts.elements += counted;
 }
 
-void FastBlocks::convert_odd(const simd::BlockRun& run) const {
-  const std::int64_t n = run.blocks * run.size;
+void FastBlocks::run(const Batch& batch, const simd::BlockRun& to) const {
+  if (table_ != nullptr) return run_table(batch, to);
+  const bool real = !how_.format->power_of_two_scale();
+  if (real && !has_exact_quotients(batch)) return run_odd(to);
+  const FloatGuard guard(element_->host);
+  (real ? simd::convert_quotients : simd::convert_powers)(*element_, to);
+}
+
+void FastBlocks::run_odd(const simd::BlockRun& to) const {
+  const std::int64_t n = to.blocks * to.size;
   alignas(64) float quotients[kElements];
-  const auto divisor = [&](std::int64_t b) { return double{run.scale[b]} + run.scale_rest[b]; };
+  const auto divisor = [&](std::int64_t b) { return double{to.scale[b]} + to.scale_rest[b]; };
   {
     const FloatGuard guard(HostRounding::toward_zero);
-    for (std::int64_t b = 0; b < run.blocks; ++b) {
-      const float* const x = run.x + b * run.size;
-      float* const to = quotients + b * run.size;
+    for (std::int64_t b = 0; b < to.blocks; ++b) {
+      const float* const x = to.x + b * to.size;
+      float* const q = quotients + b * to.size;
       const bool narrow =
-          has_fused_multiply_add() && run.scale_rest[b] == 0 && std::isnormal(run.scale[b]);
-      if (!narrow || !odd_quotients(x, run.size, run.scale[b], to))
-        odd_quotients_wide(x, run.size, divisor(b), to);
+          has_fused_multiply_add() && to.scale_rest[b] == 0 && std::isnormal(to.scale[b]);
+      if (!narrow || !odd_quotients(x, to.size, to.scale[b], q))
+        odd_quotients_wide(x, to.size, divisor(b), q);
     }
   }
   {
     const FloatGuard guard(element_->host);
     simd::convert_vectors(*element_, {.x = quotients,
                                       .n = n,
-                                      .values = run.values,
-                                      .codes8 = run.codes,
-                                      .flags = run.flags,
-                                      .random = run.random});
+                                      .values = to.values,
+                                      .codes8 = to.codes,
+                                      .flags = to.flags,
+                                      .random = to.random});
   }
-  if (run.values == nullptr) return;
-  for (std::int64_t b = 0; b < run.blocks; ++b) {
+  if (to.values == nullptr) return;
+  for (std::int64_t b = 0; b < to.blocks; ++b) {
     const double by = divisor(b);
-    float* const values = run.values + b * run.size;
+    float* const values = to.values + b * to.size;
 #pragma omp simd
-    for (std::int64_t i = 0; i < run.size; ++i) values[i] = static_cast<float>(values[i] * by);
+    for (std::int64_t i = 0; i < to.size; ++i) values[i] = static_cast<float>(values[i] * by);
+  }
+}
+
+// What comparisons in float64 leave open is the reference's.
+void FastBlocks::run_table(const Batch& batch, const simd::BlockRun& to) const {
+  const BlockFormat& f = *how_.format;
+  std::uint8_t open[kElements];
+  for (std::int64_t b = 0; b < to.blocks; ++b) {
+    const std::int64_t at = b * to.size;
+    const double factor = double{to.scale[b]} + to.scale_rest[b];
+    if (batch.nan(b)) continue;  // see replace()
+    const bool some = table_->convert(to.x + at, batch.size, factor,
+                                      {.values = to.values == nullptr ? nullptr : to.values + at,
+                                       .codes = to.codes == nullptr ? nullptr : to.codes + at,
+                                       .flags = to.flags == nullptr ? nullptr : to.flags + at,
+                                       .open = open});
+    if (!some) continue;
+    const BlockScale scale{.factor = shortest(value_of(factor))};
+    for (std::int64_t i = 0; i < batch.size; ++i) {
+      if (open[i] == 0) continue;
+      const Encoded exact = encode_in_block(f, how_.element, scale, to.x[at + i], 0);
+      if (to.values != nullptr) to.values[at + i] = decode_in_block(f, scale, exact.code);
+      if (to.codes != nullptr) to.codes[at + i] = static_cast<std::uint8_t>(exact.code);
+      if (to.flags != nullptr) to.flags[at + i] = exact.flags;
+    }
   }
 }
 
@@ -328,12 +505,10 @@ void FastBlocks::replace(Batch& batch) const {
   for (std::int64_t b = 0; b < batch.blocks; ++b) {
     const std::int64_t first = batch.first_element + b * batch.size;
     if (batch.nan(b)) {
-      batch.codes[b] = static_cast<std::uint8_t>(f.scale->nan_code());
-      if (codes != nullptr) std::fill_n(codes + first, batch.size, std::uint8_t{0});
-      if (batch.y != nullptr && (scale_ || float32_scales_))
-        std::fill_n(batch.y + first, batch.size, kNaN);
+      if (codes != nullptr) std::fill_n(codes + first, batch.size, zero_);
+      if (batch.y != nullptr) std::fill_n(batch.y + first, batch.size, kNaN);
     } else if (batch.some_alone && batch.alone[b] != 0) {
-      const BlockScale scale = block_scale(f, {batch.codes[b], 0}, batch.tensor_scale);
+      const BlockScale scale = block_scale(f, {batch.codes8[b], 0}, batch.tensor_scale);
       Conversion element = how_.element;
       element.random_words = batch.words;
       FlagCounts counts =
@@ -352,7 +527,6 @@ BlockCounts FastBlocks::quantize(const BlockLayout& layout, const float* x, floa
   const FloatGuard guard;
   BlockCounts counts;
   if (words == nullptr) words = how_.element.random_words;
-  const bool real = scale_ || float32_scales_;
   const std::int64_t batch_blocks = kElements / padded(std::min(layout.size, layout.length));
   const bool stream = simd::worth_streaming(y, layout.elements()) &&
                       layout.size % simd::kBlockGrain == 0 &&
@@ -374,126 +548,23 @@ BlockCounts FastBlocks::quantize(const BlockLayout& layout, const float* x, floa
     batch.size = block.count;
     batch.stream = stream;
     survey(batch);
-    if (scale_) {
-      choose_nvfp4(batch);
-    } else if (float32_scales_) {
-      choose_float32(batch);
+    const bool powers = how_.format->power_of_two_scale();
+    powers ? choose_powers(batch) : choose_real(batch);
+    if (arrays.codes != nullptr || y != nullptr) {
+      // NaN times any element is that NaN; quotients are given their sign afterwards (see
+      // replace()).
+      for (std::int64_t k = 0; k < batch.blocks && batch.some_nan && powers; ++k)
+        if (batch.nan(k)) batch.scale[k] = kNaN;
+      convert(batch);
+      if (batch.some_nan || batch.some_alone) replace(batch);
     } else {
-      choose_powers(batch);
+      counts.elements.elements += batch.blocks * batch.size;
     }
-    // NaN times any element is that NaN; quotients are given their sign afterwards (see replace()).
-    for (std::int64_t k = 0; k < batch.blocks && batch.some_nan && !real; ++k)
-      if (batch.nan(k)) batch.scale[k] = kNaN;
-    convert(batch);
-    if (batch.some_nan || batch.some_alone) replace(batch);
     if (arrays.scales != nullptr)
       for (std::int64_t k = 0; k < batch.blocks; ++k)
         store_code(*how_.format->scale, arrays.scales, b + k, batch.scale_code(k, *how_.format));
     counts.blocks += batch.blocks;
     b = last;
-  }
-  return counts;
-}
-
-void FastBlocks::survey(Batch& batch) const {
-  const std::int64_t size = padded(batch.size);
-  const float* x = batch.x + batch.first_element;
-  if (size == batch.size) {
-    simd::block_maxima(x, batch.blocks, size, batch.maxima);
-  } else {
-    std::fill_n(batch.maxima, batch.blocks, 0U);
-    for (std::int64_t b = 0; b < batch.blocks; ++b)
-      for (std::int64_t i = 0; i < batch.size; ++i)
-        batch.maxima[b] = std::max(
-            batch.maxima[b], std::bit_cast<std::uint32_t>(x[b * batch.size + i]) & 0x7fffffffU);
-  }
-  const simd::BlockSurvey seen = simd::survey_maxima(batch.maxima, batch.blocks, batch.amax);
-  batch.counts.nan_blocks += seen.nonfinite;
-  batch.counts.zero_blocks += seen.zero;
-  batch.some_nan = seen.nonfinite != 0;
-}
-
-namespace {
-
-constexpr int kMostBits = 8, kMostRandomBits = 24;
-constexpr std::int64_t kBatch = 1024;
-
-}  // namespace
-
-FastReal::FastReal(const BlockQuantization& how) : format_(*how.format), element_(how.element) {
-  element_.format = format_.element;
-  if (format_.element->bits > kMostBits) return;
-  const Rounding& r = element_.rounding;
-  const bool sr =
-      r.stochastic() && r.variant == StochasticVariant::c && r.random_bits <= kMostRandomBits;
-  const bool plain = format_.affine == Affine::sym && !format_.power_of_two_scale() &&
-                     !format_.tensor_scale && format_.element_exponent == 0 &&
-                     exact_in_float32(*format_.element);
-  serves_ = plain || (format_.affine == Affine::min && (r.mode == RoundingMode::rne || sr));
-}
-
-FlagCounts FastReal::encode_plain(float scale, const float* x, std::int64_t first,
-                                  std::int64_t count, void* codes, float* y) const {
-  FlagCounts counts{.elements = count};
-  if (codes != nullptr)
-    counts = quantize_codes(element_, x + first, count, scale,
-                            static_cast<std::uint8_t*>(codes) + first, first);
-  if (y != nullptr) counts = quantize_values(element_, x + first, count, scale, y + first, first);
-  return counts;
-}
-
-FlagCounts FastReal::encode(const BlockScale& scale, const float* x, const BlockElements& elements,
-                            std::int64_t begin, std::int64_t end, void* codes, float* y) const {
-  const FloatGuard guard;
-  constexpr std::int64_t kWorthwhile = 8;  // neighbours
-  if (elements.runs > 1 && elements.step == 1 && elements.count >= kWorthwhile &&
-      scale.factor.kind == Class::finite) {
-    FlagCounts counts;
-    for (std::int64_t k = begin; k < end;) {
-      const std::int64_t from = k % elements.count;
-      const std::int64_t to = std::min(elements.count, from + end - k);
-      counts +=
-          encode(scale, x, {elements.at(k - from), 1, 0, elements.count, 1}, from, to, codes, y);
-      k += to - from;
-    }
-    return counts;
-  }
-  if (scale.factor.kind != Class::finite || !elements.contiguous())
-    return encode_elements(format_, element_, scale, x, elements, begin, end, codes, y);
-  if (format_.affine == Affine::sym)
-    return encode_plain(static_cast<float>(to_double(scale.factor)), x, elements.first + begin,
-                        end - begin, codes, y);
-  const bool sr = element_.rounding.stochastic();
-  const simd::CodesAbove by{.minimum = to_double(scale.minimum),
-                            .factor = to_double(scale.factor),
-                            .high = static_cast<int>(format_.element->largest_code()),
-                            .random_bits = sr ? element_.rounding.random_bits : 0};
-  const std::uint32_t mask = (std::uint32_t{1} << by.random_bits) - 1;
-  const float lowest = decode_in_block(format_, scale, 0);
-  std::array<std::uint32_t, kBatch> random;
-  std::array<std::uint8_t, kBatch> code, open;
-  FlagCounts counts{.elements = end - begin};
-  for (std::int64_t first = begin; first < end; first += kBatch) {
-    const std::int64_t count = std::min(kBatch, end - first), at = elements.first + first;
-    if (sr && element_.random_words == nullptr) {
-      simd::fill_random(element_.random, by.random_bits, static_cast<std::uint64_t>(at), count,
-                        random.data());
-    } else if (sr) {
-      for (std::int64_t k = 0; k < count; ++k) random[k] = element_.random_words[at + k] & mask;
-    }
-    const simd::CodesAboveCounts counted =
-        simd::codes_above(by, x + at, count, random.data(), code.data(), open.data());
-    counts.inexact += counted.inexact;
-    for (std::int64_t k = 0; counted.open != 0 && k < count; ++k) {
-      if (open[k] == 0) continue;
-      const Encoded exact = encode_in_block(format_, element_, scale, x[at + k], at + k);
-      counts.add(exact.flags);
-      code[k] = static_cast<std::uint8_t>(exact.code);
-    }
-    if (codes != nullptr) std::copy_n(code.data(), count, static_cast<std::uint8_t*>(codes) + at);
-    for (std::int64_t k = 0; y != nullptr && k < count; ++k)
-      y[at + k] =
-          code[k] == 0 ? lowest : above_minimum(format_, scale, code[k], by.factor, by.minimum);
   }
   return counts;
 }

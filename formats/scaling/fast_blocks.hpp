@@ -1,8 +1,9 @@
-// The vector path of quantize_blocks(): contiguous blocks with power-of-two or float32 scales, and
-// those of NVFP4.
+// The vector path of quantize_blocks(): contiguous blocks of elements of at most 8 bits without a
+// shift, under powers of two, or under real scales that follow from the largest magnitude.
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "formats/scaling/quantize_blocks.hpp"
 
@@ -12,6 +13,8 @@ struct Plan;
 }  // namespace numemu::simd
 
 namespace numemu {
+
+class ElementTable;
 
 /// Serves formats and conversions, or not; where it does, the bits are those of
 /// quantize_blocks_reference(). Const functions may run in several threads at once.
@@ -24,57 +27,45 @@ class FastBlocks {
   bool serves(const BlockLayout&, float tensor_scale) const;
 
   /// The blocks [begin, end) of a tensor that serves() accepted; arrays and y as quantize_blocks(),
-  /// of which codes or y must be there. `words`: random bits, one word for each element, instead of
-  /// those of the conversion. Throws as quantize_blocks() does.
+  /// which may all be null where no flags are counted. `words`: random bits, one word for each
+  /// element, instead of those of the conversion. Throws as quantize_blocks() does.
   BlockCounts quantize(const BlockLayout&, const float* x, float tensor_scale, std::int64_t begin,
                        std::int64_t end, const BlockArrays&, float* y,
                        const std::uint32_t* words = nullptr) const;
 
  private:
   struct Batch;
-  void choose_powers(Batch&) const;
+  bool plan_elements();
+  bool plan_scales();
   void survey(Batch&) const;
-  void choose_nvfp4(Batch&) const;
-  void choose_float32(Batch&) const;
+  void choose_powers(Batch&) const;
+  void choose_real(Batch&) const;
+  ScaleRequest request(const Batch&, std::int64_t block) const;
+  /// The scales under which the largest magnitudes land on that element.
+  void scales_for(const Batch&, double element, float* scales) const;
+  void set_scales(Batch&, const float* scales) const;
+  /// The squared errors of blocks under the scales of the batch, and how far they may be off.
+  void errors(const Batch&, double* sums, double* bounds) const;
   bool has_exact_quotients(const Batch&) const;
-  void convert(const Batch&) const;
-  void convert_odd(const simd::BlockRun&) const;
+  void convert(Batch&) const;
+  void run(const Batch&, const simd::BlockRun&) const;
+  void run_odd(const simd::BlockRun&) const;
+  void run_table(const Batch&, const simd::BlockRun&) const;
   void replace(Batch&) const;
 
   BlockQuantization how_;
-  std::unique_ptr<const simd::Plan> element_, scale_;
-  bool float32_scales_ = false;
+  /// Of the elements: one of them.
+  std::unique_ptr<const simd::Plan> element_;
+  const ElementTable* table_ = nullptr;
+  /// Of real scales other than float32: rounded from quotients, and their codes.
+  std::unique_ptr<const simd::Plan> scale_, scale_code_;
+  std::vector<double> lands_on_;  ///< the rule's; none: it is asked for the scale of each block
+  float empty_ = 1;               ///< the scale of blocks of zeros
+  std::uint8_t zero_ = 0;         ///< the code of elements of NaN blocks
   /// Quotients are rounded to odd, then converted; else they have a loop of their own, which rounds
   /// to nearest and takes no scale far from 1.
   bool odd_ = false;
-};
-
-}  // namespace numemu
-
-namespace numemu {
-
-// The fast path of quantize_blocks() for contiguous blocks with real scales: those without a shift
-// as arrays under one scale; with a minimum by quotients in float64, decided by the reference where
-// one lies too near a boundary.
-
-/// Encodes elements of a block under a given scale, with the bits of encode_elements().
-class FastReal {
- public:
-  explicit FastReal(const BlockQuantization&);
-
-  /// Whether it serves the block format and the conversion.
-  bool serves() const { return serves_; }
-  /// As encode_elements(), of a block of a layout that x belongs to.
-  FlagCounts encode(const BlockScale&, const float* x, const BlockElements&, std::int64_t begin,
-                    std::int64_t end, void* codes, float* y) const;
-
- private:
-  FlagCounts encode_plain(float scale, const float* x, std::int64_t first, std::int64_t count,
-                          void* codes, float* y) const;
-
-  const BlockFormat& format_;
-  Conversion element_;
-  bool serves_ = false;
+  bool served_ = false;
 };
 
 }  // namespace numemu

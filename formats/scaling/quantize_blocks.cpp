@@ -12,6 +12,7 @@
 #include "formats/float_guard.hpp"
 #include "formats/quantize.hpp"
 #include "formats/scaling/fast_blocks.hpp"
+#include "formats/scaling/fast_real.hpp"
 #include "formats/simd/block_scales.hpp"
 #include "formats/simd/philox.hpp"
 #include "formats/simd/transpose.hpp"
@@ -263,7 +264,8 @@ BlockCounts quantize_blocks(const BlockQuantization& how, const BlockLayout& lay
   if (arrays.tensor_scale != nullptr) *arrays.tensor_scale = job.tensor_scale;
   if (layout.blocks == 0) return counts;
   const FastBlocks fast(how);
-  if (fast.serves(layout, job.tensor_scale) && (arrays.codes != nullptr || y != nullptr)) {
+  const bool converts = arrays.codes != nullptr || y != nullptr || !how.count_flags;
+  if (fast.serves(layout, job.tensor_scale) && converts) {
     counts += quantize_fast(fast, job, arrays, y);
     return counts;
   }

@@ -76,6 +76,10 @@ struct ScaleRule {
   bool reads_elements = false;
   /// scale() also serves zero points, minima and tensor scales.
   bool serves_affine = false;
+  /// Of rules whose real scale puts the largest magnitude on an element: those elements. Of several
+  /// scales it is the one with the least squared error, of equal ones the first. Null: other rules.
+  std::vector<double> (*lands_on)(const Conversion&) = nullptr;
+  bool needs_largest_alone = false;  ///< scale() of a block without a shift: its largest magnitude
   const char* alias = nullptr;       ///< a short name; recipes and results have `name`
   bool serves_tensor_scale = false;  ///< scale() also serves tensor scales
   /// Of a rule with arguments, which has neither scale nor exponents: what they are, and the rule

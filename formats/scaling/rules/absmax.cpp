@@ -15,6 +15,8 @@ extern const ScaleRule scale_absmax{
     },
     /*exponents=*/nullptr,
     /*reads_elements=*/false,
-    /*serves_affine=*/true};
+    /*serves_affine=*/true,
+    /*lands_on=*/[](const Conversion& c) { return std::vector<double>{largest_element(c)}; },
+    /*needs_largest_alone=*/true};
 
 }  // namespace numemu

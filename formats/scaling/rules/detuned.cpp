@@ -18,6 +18,7 @@ ScaleRule detuned(const ScaleArguments& arguments) {
   const ScaleRule& inner = *arguments.rule;
   const double factor = arguments.number;
   ScaleRule rule = inner;
+  rule.lands_on = nullptr;
   if (inner.scale != nullptr) {
     rule.scale = [&inner, factor](const ScaleRequest& r) {
       const float scale = inner.scale(r);

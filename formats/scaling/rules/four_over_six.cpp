@@ -11,7 +11,8 @@ namespace {
 
 /// The element below the largest one, its exponent included; the largest where no other is
 /// positive.
-double second_element(const ElementGrid& line) {
+double second_element(const Conversion& c) {
+  const ElementGrid& line = element_grids(c).line;
   const double largest = line.high.back();
   for (std::size_t k = line.size(); k-- > 0;)
     if (line.high[k] < largest) return line.high[k] > 0 ? line.high[k] : largest;
@@ -20,7 +21,7 @@ double second_element(const ElementGrid& line) {
 
 float better_scale(const ScaleRequest& r) {
   const ElementGrid& line = element_grids(*r.conversion).line;
-  const double second = second_element(line);
+  const double second = second_element(*r.conversion);
   const BlockFormat* const f = r.block;
   float scale[2];
   if (f == nullptr) {
@@ -53,6 +54,10 @@ extern const ScaleRule scale_four_over_six{
     .fills_range = true,
     .scale = better_scale,
     .reads_elements = true,
+    .lands_on =
+        [](const Conversion& c) {
+          return std::vector<double>{largest_element(c), second_element(c)};
+        },
     .serves_tensor_scale = true};
 
 }  // namespace numemu

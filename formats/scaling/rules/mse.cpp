@@ -219,6 +219,8 @@ extern const ScaleRule scale_mse{"mse(exact)",
                                  best_exponents,
                                  /*reads_elements=*/true,
                                  /*serves_affine=*/false,
+                                 /*lands_on=*/nullptr,
+                                 /*needs_largest_alone=*/false,
                                  /*alias=*/"mse",
                                  /*serves_tensor_scale=*/true};
 

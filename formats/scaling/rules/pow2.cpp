@@ -29,6 +29,7 @@ float power_for(float scale, To to) {
 ScaleRule pow2(const ScaleArguments& arguments) {
   const ScaleRule& inner = *arguments.rule;
   ScaleRule rule = inner;
+  rule.lands_on = nullptr;
   if (inner.scale == nullptr) return rule;  // powers of two already
   rule.scale = [&inner, to = static_cast<To>(arguments.choice)](const ScaleRequest& r) {
     const float scale = inner.scale(r);

@@ -32,8 +32,31 @@ constexpr const char* kFormats[] = {"mxfp4",
                                     "mx(float8_e4m3fnuz,32)",
                                     "group(e4m3fn,128,float32)",
                                     "group(e5m2,20,float32)",
-                                    "group(int8,32,float32)"};
-constexpr const char* kRules[] = {"floor", "ceil", "even", "nearest", "absmax"};
+                                    "group(int8,32,float32)",
+                                    "group(int5,16,float8_e4m3fn,tensor-scale)",
+                                    "group(int2,16,float8_e5m2,tensor-scale)",
+                                    "group(int8,16,float16,tensor-scale)",
+                                    "group(int4,20,float8_e4m3fn)",
+                                    "group(e2m1,16,float16)",
+                                    "group(e2m3,20,bfloat16)",
+                                    "group(e6m1,16,float8_e4m3fn,tensor-scale)",
+                                    "group(nf4,20,float8_e5m2,tensor-scale)",
+                                    "group(nf4,16,float8_e4m3fn)",
+                                    "group(af4,16,float32)",
+                                    "group(lloyd(normal,4),16,float8_e4m3fn,tensor-scale)",
+                                    "group(posit(4,1),16,float16)",
+                                    "group(e3m0+finite,16,float8_e4m3fn,tensor-scale)",
+                                    "mx(nf4,32)",
+                                    "mx(lloyd(normal,4),16)",
+                                    "mx(e4m0,32)"};
+constexpr const char* kRules[] = {"floor",
+                                  "ceil",
+                                  "even",
+                                  "nearest",
+                                  "absmax",
+                                  "four-over-six",
+                                  "pow2(absmax,up)",
+                                  "detuned(absmax,0.7)"};
 constexpr const char* kRoundings[] = {"rne",   "rtz",    "rup",    "rdn",     "rna",
                                       "sr(8)", "sr(14)", "sr(16)", "sr(23,b)"};
 
@@ -205,7 +228,9 @@ std::vector<float> at_midpoints(const BlockQuantization& how, const BlockLayout&
 TEST_CASE("fast blocks: quotients next to midpoints are those of the reference", "[fast]") {
   std::mt19937 generator(31);
   int served = 0;
-  for (const char* name : {"nvfp4", "nvfp4(32)", "group(e4m3fn,128,float32)"}) {
+  for (const char* name :
+       {"nvfp4", "nvfp4(32)", "group(e4m3fn,128,float32)",
+        "group(int5,16,float8_e4m3fn,tensor-scale)", "group(nf4,16,float8_e4m3fn,tensor-scale)"}) {
     const BlockFormat& format = find_block_format(name);
     const BlockQuantization how{.format = &format, .rule = &find_scale_rule("absmax", format)};
     for (const Data data : {Data::normal, Data::huge}) {
@@ -276,7 +301,13 @@ TEST_CASE("fast blocks: what it does not serve it says", "[fast]") {
   CHECK(serves("nvfp4", "sr(8)", -1));
   CHECK_FALSE(serves("nvfp4", "sr(23)", -1));
   CHECK(serves("group(float8_e4m3fn,128,float32)", "rne", -1));
-  CHECK_FALSE(serves("group(int4,32,float16)", "rne", -1));
+  CHECK(serves("group(int4,32,float16)", "rne", -1));
+  CHECK(serves("group(nf4,16,float8_e4m3fn,tensor-scale)", "rne", -1));
+  CHECK(serves("mx(e3m0+finite,32)", "rup", -1));
+  CHECK_FALSE(serves("group(nf4,16,float8_e4m3fn)", "sr(8)", -1));
+  CHECK_FALSE(serves("group(nf4,16,float16,tensor-scale)", "rne", -1));
+  CHECK_FALSE(serves("group(int4,16,float8_e4m3fn,zp)", "rne", -1));
+  CHECK_FALSE(serves("group(e5m10,16,float8_e4m3fn)", "rne", -1));
 }
 
 }  // namespace

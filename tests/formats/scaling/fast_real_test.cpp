@@ -2,7 +2,7 @@
 #include <bit>
 #include <cmath>
 
-#include "formats/scaling/fast_blocks.hpp"
+#include "formats/scaling/fast_real.hpp"
 #include "tests/catch.hpp"
 
 namespace fast_real_test {
