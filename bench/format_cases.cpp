@@ -65,9 +65,10 @@ ConversionCase scalar_case(const std::string& format, const std::string& roundin
 }
 
 // Quantizes and dequantizes rows of 4096 elements; the tensor scale's pass is part of it.
-ConversionCase block_case(const std::string& name, double instructions) {
+ConversionCase block_case(const std::string& name, double instructions, std::string rule = {}) {
   const BlockFormat& format = find_block_format(name);
-  BlockQuantization how{.format = &format, .rule = &find_scale_rule(format.default_rule, format)};
+  if (rule.empty()) rule = format.default_rule;
+  BlockQuantization how{.format = &format, .rule = &find_scale_rule(rule, format)};
   const auto flagged = std::make_shared<const FastBlocks>(how);
   how.count_flags = false;
   const auto bare = std::make_shared<const FastBlocks>(how);
@@ -75,9 +76,8 @@ ConversionCase block_case(const std::string& name, double instructions) {
     constexpr std::int64_t kColumns = 4096;
     return block_layout(format, {a.n / kColumns, kColumns}, -1);
   };
-  ConversionCase result{.name = name + " " + format.default_rule + " rne",
-                        .instructions = instructions,
-                        .has_flags = true};
+  ConversionCase result{
+      .name = name + " " + rule + " rne", .instructions = instructions, .has_flags = true};
   result.run = [how, layout_of, flagged, bare](Arrays& a, bool with_flags) {
     const BlockLayout layout = layout_of(a);
     const float t = tensor_scale_of(how, a.x, a.n);
@@ -166,6 +166,12 @@ std::vector<ConversionCase> conversion_cases() {
   for (const char* block : {"mxfp4", "mxfp6_e2m3", "mxfp6_e3m2", "mxfp8_e4m3", "mxfp8_e5m2"})
     cases.push_back(block_case(block, 12));
   cases.push_back(block_case("nvfp4", 26));
+  // Two candidates with the sums of their errors, then the elements; codebooks are searched one
+  // element at a time: 16 of them by 5 steps and 3 products.
+  cases.push_back(block_case("nvfp4", 100, "four-over-six"));
+  cases.push_back(block_case("group(int5,16,float8_e4m3fn,tensor-scale)", 26));
+  cases.push_back(block_case("group(int4,32,float16)", 24));
+  cases.push_back(block_case("group(nf4,16,float8_e4m3fn,tensor-scale)", 16 * 40));
   for (const char* format : {"float4_e2m1fn", "float6_e3m2fn", "float8_e4m3fn"})
     cases.push_back(decode_case(format));
   return cases;

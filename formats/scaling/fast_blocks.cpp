@@ -167,6 +167,8 @@ bool FastBlocks::plan_scales() {
   scale_ = odd_determines(rounded) ? plan_of(rounded) : nullptr;
   scale_code_ = plan_of({.format = f.scale});
   if (scale_ == nullptr || scale_code_ == nullptr) return false;
+  narrow_ = f.tensor_scale && scale_->smallest * kSmallestTensorScale >= kSmallestScale &&
+            scale_->largest <= kLargestScale / kLargestTensorScale;
   const Value one = value_of(1.0f);
   empty_ =
       f.tensor_scale
@@ -228,46 +230,61 @@ ScaleRequest FastBlocks::request(const Batch& batch, std::int64_t b) const {
 }
 
 // A scale is amax / (element * tensor scale), rounded once. float32 scales are as the host rounds
-// them; others come from quotients rounded to odd where these are exact enough. What is neither, or
-// leaves the positive finite numbers, is left to the rules' own arithmetic.
+// them; others are rounded to nearest by the loop of elements, or from quotients rounded to odd.
+// What these do not decide, or what leaves the positive finite numbers, is left to the rules' own
+// arithmetic.
 void FastBlocks::scales_for(const Batch& batch, double element, float* scales) const {
   const BlockFormat& f = *how_.format;
-  const double divisor = std::ldexp(element, f.element_exponent) * batch.tensor_scale;
-  const int divisor_bits =
-      significant_bits(value_of(element)) + significant_bits(value_of(batch.tensor_scale));
-  bool decided = false;
-  if (scale_ == nullptr) {
-    const auto rounding = host_rounding(how_.scale_rounding);
-    const auto narrow = static_cast<float>(element);
-    decided = rounding && narrow == element;
-    if (decided) {
-      const FloatGuard guard(*rounding);
-      simd::divide_all(batch.amax, batch.blocks, narrow, scales);
-    }
-  } else {
-    decided = f.scale->mantissa_bits + 2 + divisor_bits <= kOddBits;
-    alignas(64) float quotients[kBlocks];
-    if (decided) {
-      const FloatGuard guard(HostRounding::toward_zero);
-      odd_quotients_wide(batch.amax, batch.blocks, divisor, quotients);
-    }
-    if (decided) {
-      const FloatGuard guard(scale_->host);
-      simd::convert_vectors(*scale_, {.x = quotients, .n = batch.blocks, .values = scales});
-    }
+  if (scale_ != nullptr && round_scales(batch, element, scales)) {
+    const float smallest = scale_->smallest, empty = empty_;
+    const float* const amax = batch.amax;
+#pragma omp simd
+    for (std::int64_t b = 0; b < batch.blocks; ++b)
+      scales[b] = amax[b] > 0 ? std::max(scales[b], smallest) : empty;
+    return;
   }
-  const float smallest = scale_ != nullptr ? scale_->smallest : std::numeric_limits<float>::min();
+  const auto rounding = host_rounding(how_.scale_rounding);
+  const auto narrow = static_cast<float>(element);
+  const bool by_host = scale_ == nullptr && rounding && narrow == element;
+  if (by_host) {
+    const FloatGuard guard(*rounding);
+    simd::divide_all(batch.amax, batch.blocks, narrow, scales);
+  }
   for (std::int64_t b = 0; b < batch.blocks; ++b) {
     if (batch.amax[b] == 0) {
       scales[b] = empty_;
-    } else if (decided && scale_ != nullptr) {
-      scales[b] = std::max(scales[b], smallest);
-    } else if (!decided || !(scales[b] > 0 && std::isfinite(scales[b]))) {
+    } else if (!by_host || !(scales[b] > 0 && std::isfinite(scales[b]))) {
       Value at = shortest(value_of(element));
       at.exponent += f.element_exponent;
       scales[b] = block_scale_to(request(batch, b), at);
     }
   }
+}
+
+/// Of blocks that are not zeros, to the scale format; false where no loop is exact.
+bool FastBlocks::round_scales(const Batch& batch, double element, float* scales) const {
+  const BlockFormat& f = *how_.format;
+  const double divisor = std::ldexp(element, f.element_exponent) * batch.tensor_scale;
+  const int divisor_bits =
+      significant_bits(value_of(element)) + significant_bits(value_of(batch.tensor_scale));
+  const int compared = f.scale->mantissa_bits + 2;
+  const bool nearest = f.tensor_scale || how_.scale_rounding == RoundingMode::rne;
+  if (nearest && compared + std::max(0, divisor_bits - kFloatBits) <= kFloatBits && !scale_->gap &&
+      !scale_->flush) {
+    const auto high = static_cast<float>(divisor);
+    simd::round_quotients(*scale_, batch.amax, batch.blocks, high,
+                          static_cast<float>(divisor - high), scales);
+    return true;
+  }
+  if (compared + divisor_bits > kOddBits) return false;
+  alignas(64) float quotients[kBlocks];
+  {
+    const FloatGuard guard(HostRounding::toward_zero);
+    odd_quotients_wide(batch.amax, batch.blocks, divisor, quotients);
+  }
+  const FloatGuard guard(scale_->host);
+  simd::convert_vectors(*scale_, {.x = quotients, .n = batch.blocks, .values = scales});
+  return true;
 }
 
 // Products with the tensor scale are split exactly in two.
@@ -358,9 +375,14 @@ void FastBlocks::errors(const Batch& batch, double* sums, double* bounds) const 
 
 /// Whether the loop of exact quotients serves the scales.
 bool FastBlocks::has_exact_quotients(const Batch& batch) const {
-  return !odd_ && std::all_of(batch.scale, batch.scale + batch.blocks, [](float scale) {
-    return scale == 0 || (scale >= kSmallestScale && scale <= kLargestScale);
-  });
+  if (odd_ || narrow_) return !odd_;
+  std::int32_t outside = 0;
+#pragma omp simd reduction(+ : outside)
+  for (std::int64_t b = 0; b < batch.blocks; ++b) {
+    const float scale = batch.scale[b];
+    outside += scale != 0 && !(scale >= kSmallestScale && scale <= kLargestScale) ? 1 : 0;
+  }
+  return outside == 0;
 }
 
 void FastBlocks::convert(Batch& batch) const {

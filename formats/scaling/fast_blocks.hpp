@@ -43,6 +43,7 @@ class FastBlocks {
   ScaleRequest request(const Batch&, std::int64_t block) const;
   /// The scales under which the largest magnitudes land on that element.
   void scales_for(const Batch&, double element, float* scales) const;
+  bool round_scales(const Batch&, double element, float* scales) const;
   void set_scales(Batch&, const float* scales) const;
   /// The squared errors of blocks under the scales of the batch, and how far they may be off.
   void errors(const Batch&, double* sums, double* bounds) const;
@@ -65,6 +66,7 @@ class FastBlocks {
   /// Quotients are rounded to odd, then converted; else they have a loop of their own, which rounds
   /// to nearest and takes no scale far from 1.
   bool odd_ = false;
+  bool narrow_ = false;  ///< no scale of a tensor that serves() accepts is far from 1
   bool served_ = false;
 };
 
