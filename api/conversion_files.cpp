@@ -137,7 +137,9 @@ void check_request(const QuantizeRequest& o, const BlockFormat& f) {
   if (o.options.full_range && !symmetric_integers)
     throw usage_error(fmt::format("--full-range: {} has no symmetric integers", f.name));
   if (!o.options.scale_round.empty() && (f.power_of_two_scale() || f.tensor_scale))
-    throw usage_error(fmt::format("--scale-round: the scales of {} are not rounded up", f.name));
+    throw usage_error(fmt::format("--scale-round: the scales of {} are {}, whatever it says",
+                                  f.name,
+                                  f.power_of_two_scale() ? "powers of two" : "rounded by rne"));
 }
 
 /// What decoding the codes will need and this run does not write; "" for nothing.

@@ -127,18 +127,22 @@ void add_quantize(Program& program) {
                  "Scale of the tensor: float32");
   command.option("--zero-points Z.npy", request.parts.zero_points,
                  "Zero points (zp) or minima (min)");
-  command.option("--scale-rule NAME", request.options.rule,
-                 "floor, ceil, even or nearest for powers of two; absmax, four-over-six or none "
-                 "for real scales; mse, mse(17) for both (default: the block format's)");
+  command.option(
+      "--scale-rule NAME", request.options.rule,
+      "floor, ceil, even or nearest for powers of two; absmax, four-over-six or none "
+      "for real scales; mse, mse(17), pow2(RULE) and others of docs/formats.md (default: the "
+      "block format's)");
   command.option("--scales-in S.npy", request.scales_in,
                  "Codes of the scales, in place of a rule's: of the shape that --scales writes");
   command.option("--tensor-scale-in T.npy", request.tensor_scale_in,
                  "Scale of the tensor, float32, in place of the one from its largest magnitude");
   add_conversion_options(command, request.options.words, request.random_bits);
   command
-      .option("--scale-round,--scale-rounding R", request.options.scale_round,
-              "Rounding of real scales to their format: rup (default; never clips) or rne; "
-              "refused where the format fixes it: powers of two, and NVFP4 (rne)")
+      .option(
+          "--scale-round,--scale-rounding R", request.options.scale_round,
+          "Rounding of real scales to their format: rup (default; never clips) or rne; "
+          "refused where the format fixes it: powers of two, and scales beside one of the tensor "
+          "(rne)")
       .one_of({"rup", "rne"});
   command
       .option("--nonfinite MODE", options.nonfinite,

@@ -7,70 +7,12 @@
 #include <bit>
 #include <cmath>
 
-#include "emu/net/gemm_layers.hpp"
-#include "emu/net/memory_plan.hpp"
 #include "emu/net/product.hpp"
 #include "experiments/predict/atoms.hpp"
-#include "experiments/predict/block_noise.hpp"
+#include "experiments/predict/element_scales.hpp"
 #include "formats/digest.hpp"
-#include "formats/scaling/quantize_blocks.hpp"
-#include "policies/calibrate/static_scale.hpp"
-#include "policies/numerics/block_lines.hpp"
-#include "policies/numerics/operand_scales.hpp"
-#include "policies/numerics/quantized_tensor.hpp"
-#include "policies/numerics/scale_groups.hpp"
-#include "policies/numerics/stored_tensor.hpp"
-#include "policies/recipe/unit_operands.hpp"
 
 namespace numemu::experiments {
-
-std::vector<float> input_sizes(const net::Tensor& inputs, const net::Tensor& weight) {
-  const std::int64_t k = weight.size() / weight.dim(0), channels = inputs.shape.back();
-  std::vector<float> sizes(static_cast<std::size_t>(k), 1.0f);
-  if (channels == 0 || inputs.size() == 0 || weight.shape.back() % channels != 0) return sizes;
-  std::vector<double> squares(static_cast<std::size_t>(channels));
-  const std::int64_t lines = inputs.size() / channels;
-  const float* x = inputs.data.data();
-  for (std::int64_t line = 0; line < lines; ++line, x += channels) {
-    for (std::int64_t c = 0; c < channels; ++c) squares[c] += double{x[c]} * x[c];
-  }
-  for (std::int64_t i = 0; i < k; ++i)
-    sizes[i] = static_cast<float>(std::sqrt(squares[i % channels] / static_cast<double>(lines)));
-  return sizes;
-}
-
-ErrorParts error_parts(const float* x, const float* r, const float* e, std::int64_t n) {
-  constexpr double kParallel = 1e-6;  // squared sine below which x and r have one direction
-  double xx = 0, xr = 0, rr = 0, xe = 0, re = 0, ee = 0;
-  for (std::int64_t i = 0; i < n; ++i) {
-    const double a = x[i], b = r[i], c = e[i];
-    xx += a * a;
-    xr += a * b;
-    rr += b * b;
-    xe += a * c;
-    re += b * c;
-    ee += c * c;
-  }
-  ErrorParts parts;
-  const double area = xx * rr - xr * xr;
-  if (area > kParallel * xx * rr) {
-    parts.along = (xe * rr - re * xr) / area;
-    parts.common = (re * xx - xe * xr) / area;
-  } else if (xx > 0) {
-    parts.along = xe / xx;
-  }
-  parts.rest = std::max(0.0, ee - parts.along * xe - parts.common * re);
-  return parts;
-}
-
-void add_error_parts(const float* x, const float* r, const ErrorParts& drawn,
-                     const ErrorParts& wanted, double ratio, std::int64_t n, float* error) {
-  const auto along = static_cast<float>(wanted.along - ratio * drawn.along);
-  const auto common = static_cast<float>(wanted.common - ratio * drawn.common);
-  const auto share = static_cast<float>(ratio);
-  for (std::int64_t i = 0; i < n; ++i)
-    error[i] = x[i] + (along * x[i] + common * r[i] + share * error[i]);
-}
 
 namespace {
 
@@ -85,128 +27,6 @@ constexpr std::int64_t kElementsAtOnce = 1 << 16;
 /// Of so many sampled results next to an output's one lends its error.
 constexpr std::int64_t kNearResults = 4;
 constexpr double kMostGrowth = 4;
-
-/// The value whose elements a value has: operators that only show another shape are passed over.
-/// Constants are views without inputs.
-int origin(const net::Graph& graph, int value) {
-  const int inputs = static_cast<int>(graph.inputs.size());
-  while (value >= inputs) {
-    const net::Node& node = graph.nodes[value - inputs];
-    if (node.op->result() != net::ResultKind::view || node.inputs.empty()) break;
-    value = node.inputs[0];
-  }
-  return value;
-}
-
-/// The value whose channels a value has, and whose elements: pooling chooses among those of a
-/// channel, relu keeps or drops them. Rounded to one grid they stay on it, so that all have the
-/// phases of the first.
-int phase_origin(const net::Graph& graph, int value) {
-  const int inputs = static_cast<int>(graph.inputs.size());
-  for (value = origin(graph, value); value >= inputs; value = origin(graph, value)) {
-    const net::Node& node = graph.nodes[value - inputs];
-    if (node.op->kind() != "relu" && node.op->kind() != "max_pool") break;
-    value = node.inputs.at(0);
-  }
-  return value;
-}
-
-/// How many samples of a side have scales of their own.
-std::int64_t samples_of(const InjectedRoles::Operand& operand, const net::Product& p,
-                        const net::ProductSide& side) {
-  return policies::separable_samples(p, side, operand.one_sample || side.role == net::Role::weight);
-}
-
-/// Scales of the elements of an operand without blocks, in its order.
-void plain_scales(const InjectedRoles::Operand& operand, const net::Product& p,
-                  const net::ProductSide& side, float* scales) {
-  const std::int64_t n = side.source->size();
-  if (operand.scale) {
-    std::fill_n(scales, n, operand.scale->scale);
-    return;
-  }
-  const policies::ScaleGroups groups = policies::scale_groups(
-      operand.quantizer.policy(), operand.role, p, side, samples_of(operand, p, side));
-  thread_local std::vector<float> copy;
-  const float* const x = policies::in_groups(groups, side, copy);
-  const std::vector<float> chosen = policies::choose_scales(operand.quantizer, x, n, groups.count);
-  const std::int64_t each = n / groups.count;
-  std::vector<float> expanded(static_cast<std::size_t>(n));
-  for (std::int64_t g = 0; g < groups.count; ++g)
-    std::fill_n(expanded.data() + g * each, each, chosen[g]);
-  policies::from_groups(groups, side, expanded);
-  std::copy(expanded.begin(), expanded.end(), scales);
-}
-
-/// The factor of its block for every element.
-void expand(const BlockLayout& layout, const std::vector<double>& factors, float* scales) {
-  for (std::int64_t b = 0; b < layout.blocks; ++b) {
-    const BlockElements block = layout.block(b);
-    const auto factor = static_cast<float>(factors[b]);
-    if (block.contiguous()) {
-      std::fill_n(scales + block.first, block.size(), factor);
-    } else {
-      block.for_each([&](std::int64_t i) { scales[i] = factor; });
-    }
-  }
-}
-
-/// The least element of its block for every element, where codes count from there.
-void expand_minima(const BlockLayout& layout, const float* x, float* shifts) {
-  for (std::int64_t b = 0; b < layout.blocks; ++b) {
-    const BlockElements block = layout.block(b);
-    float low = HUGE_VALF;
-    block.for_each([&](std::int64_t i) { low = std::min(low, x[i]); });
-    block.for_each([&](std::int64_t i) { shifts[i] = low; });
-  }
-}
-
-/// The same of one in blocks, which run along the lines that the product reduces; of minima the
-/// shifts, too.
-void line_scales(const InjectedRoles::Operand& operand, const net::Product& p,
-                 const net::ProductSide& side, float* scales, std::vector<float>& shifts) {
-  const policies::RolePolicy& policy = operand.quantizer.policy();
-  const bool along_depth = policy.axis == policies::BlockAxis::reduction || operand.slices;
-  const bool in_order =
-      along_depth && side.role == net::Role::weight && policies::reads_in_order(p, side);
-  const policies::Lines lines = in_order ? policies::Lines(side, p.k) : policies::Lines(p, side);
-  const bool turned = lines.transposed && lines.across != 1;
-  const float* x = side.source->data.data();
-  thread_local std::vector<float> copy, factors;
-  if (turned) {
-    copy.resize(static_cast<std::size_t>(lines.elements()));
-    factors.resize(copy.size());
-    transpose(x, lines.outer, lines.length, lines.across, copy.data());
-    x = copy.data();
-  }
-  float* const to = turned ? factors.data() : scales;
-  const std::int64_t samples = policy.block->tensor_scale ? samples_of(operand, p, side) : 1;
-  const std::int64_t share = lines.lines / samples;
-  const BlockLayout layout = block_layout(*policy.block, {share, lines.length}, 1);
-  for (std::int64_t s = 0; s < samples; ++s)
-    expand(layout, block_factors(policy, layout, x + s * share * lines.length),
-           to + s * share * lines.length);
-  if (turned) transpose(to, lines.outer, lines.across, lines.length, scales);
-  if (policy.block->affine != Affine::min) return;
-  shifts.resize(static_cast<std::size_t>(lines.elements()));
-  std::vector<float> minima(turned ? shifts.size() : 0);
-  expand_minima(layout, x, turned ? minima.data() : shifts.data());
-  if (turned) transpose(minima.data(), lines.outer, lines.across, lines.length, shifts.data());
-}
-
-/// The same of a weight in tiles.
-void tile_scales(const InjectedRoles::Operand& operand, const net::Tensor& weight, float* scales) {
-  const policies::RolePolicy& policy = operand.quantizer.policy();
-  const std::int64_t outputs = weight.dim(0);
-  const BlockLayout tiles = tile_layout(
-      policy, operand.slices ? net::Shape{outputs, weight.size() / outputs} : weight.shape);
-  std::vector<float> elements;
-  const std::vector<double> factors =
-      block_factors(policy, tiles, in_layout(tiles, weight.data.data(), elements));
-  elements.resize(weight.data.size());
-  expand(tiles, factors, elements.data());
-  from_layout(tiles, elements.data(), scales);
-}
 
 /// Numbers, and as they are rounded: less the minima of their blocks.
 struct Rounded {
@@ -433,122 +253,6 @@ net::Tensor nearest_codes(const PhaseNoise& noise, const net::Tensor& y,
 
 }  // namespace
 
-InjectedRoles::Operand::Operand(const policies::RolePolicy& policy, std::int32_t zero_point)
-    : quantizer(policy),
-      noise(policy.block != nullptr && policy.block->affine != Affine::sym
-                ? PhaseNoise::without_ends(quantizer.conversion())
-            : policy.zero_point ? PhaseNoise(quantizer.conversion(), zero_point)
-                                : PhaseNoise(quantizer.conversion())) {}
-
-InjectedRoles::InjectedRoles(const policies::BoundRecipe& recipe,
-                             const policies::FloatReference& reference,
-                             const policies::StaticScales& static_scales,
-                             const policies::RoleNumerics::ReadInput& read)
-    : seed_(recipe->seed()) {
-  const net::Graph& graph = recipe.graph();
-  const policies::CalibrationPolicy& calibration = recipe->calibration();
-  const std::vector<net::Shape> shapes = net::value_shapes(graph, net::batch_shapes(graph, 1));
-  const auto channels_of = [&](int value) {
-    const net::Shape& shape = shapes[static_cast<std::size_t>(value)];
-    return shape.empty() ? 1 : shape.back();
-  };
-  const bool one_sample = policies::takes_one_sample(graph);
-  const auto stored = [&](const policies::RolePolicy& policy, int result) {
-    auto operand = std::make_unique<Operand>(policy);
-    operand->one_sample = one_sample;
-    const int value = phase_origin(graph, result);
-    operand->name = fmt::format("{}/activation", graph.value_name(value));
-    operand->channels = channels_of(value);
-    stores_ = true;
-    return operand;
-  };
-  for (const policies::BoundProduct& product : recipe.products()) {
-    const net::GemmLayer& gemm = product.gemm;
-    const policies::LayerRecipe& roles = product.roles;
-    Layer& layer = layers_[gemm.name];
-    const bool whole = gemm.name == gemm.node->name;
-    const auto activation = [&](std::size_t input, const policies::RolePolicy& policy,
-                                const policies::LayerTensors& recorded,
-                                const policies::StaticScales& known) {
-      std::optional<policies::TensorScale> scale;
-      if (policies::has_static_scale(calibration, policy)) {
-        const auto found = known.find(gemm.name);
-        scale = found != known.end() ? found->second
-                                     : policies::static_scale(calibration, policy, reference,
-                                                              net::at_layer(recorded, gemm.name));
-      }
-      auto operand = std::make_unique<Operand>(policy, scale ? scale->zero_point : 0);
-      operand->scale = scale;
-      operand->one_sample = one_sample;
-      const int value = whole ? phase_origin(graph, gemm.node->inputs.at(input)) : -1;
-      if (whole) operand->channels = channels_of(value);
-      operand->name = fmt::format("{}/activation",
-                                  whole ? graph.value_name(value) : std::string_view(gemm.name));
-      operand->input = whole && value < static_cast<int>(graph.inputs.size());
-      return operand;
-    };
-    if (roles[policies::RolePart::activation])
-      layer.left =
-          activation(0, *roles[policies::RolePart::activation], reference.inputs, static_scales);
-    if (gemm.weight == nullptr) {
-      const auto& right = roles.role(gemm.right, net::GemmKind::fprop);
-      if (right) {
-        layer.right = activation(1, *right, reference.seconds, {});
-        layer.right->role = gemm.right;
-      }
-    } else if (roles[policies::RolePart::weight]) {
-      layer.right = std::make_unique<Operand>(*roles[policies::RolePart::weight]);
-      layer.right->role = net::Role::weight;
-      layer.right->weight = gemm.weight;
-      layer.right->name = gemm.name + "/weight";
-      const net::Tensor& inputs = net::at_layer(reference.inputs, gemm.name);
-      if (read) {
-        net::Tensor changed = inputs;
-        read(gemm.name, 0, changed);
-        layer.right->input_sizes = input_sizes(changed, *gemm.weight);
-      } else {
-        layer.right->input_sizes = input_sizes(inputs, *gemm.weight);
-      }
-    }
-    if (roles[policies::RolePart::output]) {
-      const auto at = static_cast<std::size_t>(gemm.node - graph.nodes.data());
-      layer.output = stored(*roles[policies::RolePart::output], graph.value_of(at));
-      if (!whole) layer.output->name = gemm.name + "/output";
-    }
-    for (Operand* const operand : {layer.left.get(), layer.right.get()}) {
-      if (operand != nullptr)
-        operand->slices = policies::reads_slices(*roles.fprop, operand->quantizer.policy());
-    }
-  }
-  for (const net::Node& node : graph.nodes) {
-    const auto& vector = recipe.layer(node.name)[policies::RolePart::vector];
-    if (vector)
-      vectors_[node.name] =
-          stored(*vector, graph.value_of(static_cast<std::size_t>(&node - graph.nodes.data())));
-    if (net::table_of(node) == nullptr) continue;
-    const std::optional<policies::RolePolicy>& policy =
-        recipe.layer(node.name)[policies::RolePart::embedding];
-    if (!policy || (policy->block != nullptr && policy->block->affine != Affine::sym)) continue;
-    Operand& operand = tables_.try_emplace(node.name, *policy).first->second;
-    operand.role = net::Role::embedding;
-    operand.name = node.name + "/embedding";
-  }
-}
-
-const InjectedRoles::Layer& InjectedRoles::layer(std::string_view name) const {
-  return net::at_layer(layers_, name);
-}
-
-const InjectedRoles::Operand* InjectedRoles::table(std::string_view node) const {
-  const auto found = tables_.find(node);
-  return found == tables_.end() ? nullptr : &found->second;
-}
-
-const InjectedRoles::Operand* InjectedRoles::vector(std::string_view node) const {
-  const auto found = vectors_.find(node);
-  return found == vectors_.end() ? nullptr : found->second.get();
-}
-
 InjectedNoise::InjectedNoise(const InjectedRoles& roles, int probe, const UnitErrors* units,
                              const KnownErrors* known)
     : roles_(roles), probe_(probe), units_(units), known_(known) {}
@@ -652,20 +356,10 @@ net::SharedTensor InjectedNoise::table(const net::Step&, std::string_view node,
                                        const net::Tensor& parameter) {
   const InjectedRoles::Operand* const operand = roles_.table(node);
   if (operand == nullptr || parameter.empty()) return nullptr;
-  const policies::RolePolicy& policy = operand->quantizer.policy();
   const std::int64_t n = parameter.size();
   const float* const x = parameter.data.data();
-  std::vector<float> scales(parameter.data.size()), phases(scales.size()), second;
-  if (operand->quantizer.blocks()) {
-    const BlockLayout layout = block_layout(*policy.block, parameter.shape, -1);
-    expand(layout, block_factors(policy, layout, x), scales.data());
-  } else {
-    const std::int64_t groups =
-        policy.granularity == policies::Granularity::channel ? parameter.dim(0) : 1;
-    const std::vector<float> chosen = policies::choose_scales(operand->quantizer, x, n, groups);
-    for (std::int64_t g = 0; g < groups; ++g)
-      std::fill_n(scales.data() + g * (n / groups), n / groups, chosen[g]);
-  }
+  const std::vector<float> scales = table_scales(*operand, parameter);
+  std::vector<float> phases(scales.size()), second;
   fill_phases(source(*operand, "phase"), 0, n, phases.data());
   const PhaseNoise& noise = operand->noise;
   if (noise.stochastic()) {
@@ -697,14 +391,7 @@ InjectedNoise::Disturbed InjectedNoise::disturbed(const InjectedRoles::Operand& 
     return out;
   }
   // Not kept between calls: a network's largest weight would stay in memory twice per thread.
-  std::vector<float> scales(x.data.size()), shifts;
-  if (operand.quantizer.policy().granularity == policies::Granularity::tile) {
-    tile_scales(operand, x, scales.data());
-  } else if (operand.quantizer.blocks()) {
-    line_scales(operand, p, side, scales.data(), shifts);
-  } else {
-    plain_scales(operand, p, side, scales.data());
-  }
+  auto [scales, shifts] = operand_scales(operand, p, side);
   out.values = drawn(operand, x, scales, shifts, side.role == net::Role::weight);
   if (!samples_units(p.layer)) return out;
   if (!shifts.empty()) {  // the nearest codes are float32 numbers
@@ -779,7 +466,6 @@ net::Tensor InjectedNoise::drawn(const InjectedRoles::Operand& operand, const ne
 
 void InjectedNoise::disturb_stored(const InjectedRoles::Operand& operand, const net::Shape& shape,
                                    std::int64_t samples, float* x) const {
-  const policies::RolePolicy& policy = operand.quantizer.policy();
   const std::int64_t n = net::element_count(shape);
   if (n == 0) return;
   const std::int64_t last = shape.empty() ? 1 : shape.back();
@@ -788,25 +474,7 @@ void InjectedNoise::disturb_stored(const InjectedRoles::Operand& operand, const 
   net::Tensor finite(apart ? net::Shape{samples, n / (samples * last), last}
                            : net::Shape{n / last, last});
   for (std::int64_t i = 0; i < n; ++i) finite.data[i] = std::isfinite(x[i]) ? x[i] : 0;
-  std::vector<float> scales(finite.data.size()), shifts;
-  if (operand.quantizer.blocks()) {
-    const std::int64_t shares = policy.block->tensor_scale && n % samples == 0 ? samples : 1;
-    const std::int64_t share = n / shares;
-    const BlockLayout layout = block_layout(*policy.block, {share / last, last}, 1);
-    for (std::int64_t s = 0; s < shares; ++s)
-      expand(layout, block_factors(policy, layout, finite.data.data() + s * share),
-             scales.data() + s * share);
-    if (policy.block->affine == Affine::min) {
-      shifts.resize(scales.size());
-      expand_minima(layout, finite.data.data(), shifts.data());
-    }
-  } else {
-    const std::int64_t groups = policies::stored_groups(policy, shape, samples);
-    const std::vector<float> chosen =
-        policies::choose_scales(operand.quantizer, finite.data.data(), n, groups);
-    for (std::int64_t g = 0; g < groups; ++g)
-      std::fill_n(scales.data() + g * (n / groups), n / groups, chosen[g]);
-  }
+  const auto [scales, shifts] = stored_scales(operand, shape, samples, finite);
   const net::Tensor y = drawn(operand, finite, scales, shifts, false);
   for (std::int64_t i = 0; i < n; ++i) x[i] = std::isfinite(x[i]) ? y.data[i] : x[i];
 }

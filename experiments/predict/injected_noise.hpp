@@ -3,93 +3,14 @@
 #pragma once
 #include <cstdint>
 #include <map>
-#include <memory>
-#include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "emu/net/graph.hpp"
 #include "emu/net/tensor.hpp"
+#include "experiments/predict/injected_roles.hpp"
 #include "experiments/predict/unit_errors.hpp"
-#include "formats/analysis/phase_noise.hpp"
-#include "policies/calibrate/reference.hpp"
-#include "policies/numerics/role_numerics.hpp"
-#include "policies/recipe/bound_recipe.hpp"
-#include "policies/recipe/role_quantizer.hpp"
 
 namespace numemu::experiments {
-
-// Drawn errors of a weight that keep what rounding does to the sums of its outputs.
-
-/// The root mean square of every input that an output with k weights reads, from the layer's
-/// float32 inputs [..., channels]; the taps of a convolution repeat the channels. All 1 where
-/// outputs read different channels (groups).
-std::vector<float> input_sizes(const net::Tensor& inputs, const net::Tensor& weight);
-
-/// What the errors e of one output's weights x have in common with x and with the sizes r of the
-/// inputs: e = along x + common r + a rest that is orthogonal to both.
-struct ErrorParts {
-  double along = 0, common = 0;
-  double rest = 0;  ///< sum of squares
-};
-ErrorParts error_parts(const float* x, const float* r, const float* e, std::int64_t n);
-
-/// `error` becomes x + e, where e has the first two parts of `wanted` and the rest of the drawn
-/// errors, whose parts are `drawn`, times `ratio`.
-void add_error_parts(const float* x, const float* r, const ErrorParts& drawn,
-                     const ErrorParts& wanted, double ratio, std::int64_t n, float* error);
-
-/// What a recipe does to the operands of a network's forward products, looked up once for all
-/// passes.
-class InjectedRoles {
- public:
-  /// Static activation scales are those given by layer, else those that the reference gives.
-  /// `read`: what policies make of a layer's input before it is rounded; null for nothing.
-  InjectedRoles(const policies::BoundRecipe&, const policies::FloatReference&,
-                const policies::StaticScales& static_scales = {},
-                const policies::RoleNumerics::ReadInput& read = {});
-
-  struct Operand {
-    explicit Operand(const policies::RolePolicy&, std::int32_t zero_point = 0);
-    policies::RoleQuantizer quantizer;  ///< chooses scales; never quantizes
-    PhaseNoise noise;
-    std::optional<policies::TensorScale> scale;  ///< a static one
-    net::Role role = net::Role::activation;      ///< what it is: key and value, too
-    /// What its phases are drawn for: tensors that several layers read have one name.
-    std::string name;
-    std::int64_t channels = 0;  ///< with phases of their own; 0: the last axis
-    bool one_sample = false;    ///< all arrays are one sample: one scale for a tensor
-    bool input = false;         ///< the network's input, whose channels are alike: colours, pixels
-    bool slices = false;        ///< its unit reads slices: of windows the matrix that they become
-    std::vector<float> input_sizes;       ///< of a weight: of the inputs that an output reads
-    const net::Tensor* weight = nullptr;  ///< that of the graph, where it is one
-    /// Of each output of that weight, what rounding itself does; filled by the first that asks.
-    mutable std::once_flag own_once;
-    mutable std::vector<ErrorParts> own;
-  };
-  struct Layer {
-    std::unique_ptr<Operand> left, right;  ///< null: float32
-    std::unique_ptr<Operand> output;       ///< role output of its results
-  };
-  /// Of a layer that multiplies.
-  const Layer& layer(std::string_view name) const;
-  /// Of a node that looks up a table; null where that stays float32.
-  const Operand* table(std::string_view node) const;
-  /// Role vector of a node's result; null where that stays float32.
-  const Operand* vector(std::string_view node) const;
-  /// Whether results are stored in a format: then numbers may come that lie on the grid of their
-  /// phases.
-  bool stores() const { return stores_; }
-  std::uint64_t seed() const { return seed_; }
-
- private:
-  std::uint64_t seed_;
-  bool stores_ = false;
-  std::map<std::string, Layer, std::less<>> layers_;
-  std::map<std::string, Operand, std::less<>> tables_;
-  std::map<std::string, std::unique_ptr<Operand>, std::less<>> vectors_;
-};
 
 /// Activations in blocks along the reduction of a convolution are drawn as the matrix that it
 /// reads, of at most so many elements.
