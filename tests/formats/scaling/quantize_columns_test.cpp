@@ -31,23 +31,29 @@ constexpr const char* kFormats[] = {"mxfp4",
                                     "nvfp4",
                                     "mx(e2m1,20)",
                                     "group(e4m3fn,128,float32)",
-                                    "group(int4,32,float16)"};
+                                    "group(int4,32,float16)",
+                                    "group(int5,16,float8_e4m3fn,tensor-scale)",
+                                    "group(nf4,20,float8_e4m3fn)",
+                                    "mx(e3m0+finite,32)"};
 
 TEST_CASE("blocks along columns are those of the transposed matrices", "[fast]") {
   std::mt19937 generator(3);
   std::normal_distribution<float> normal;
   for (const char* name : kFormats) {
     const BlockFormat& format = find_block_format(name);
-    for (const char* rounding : {"rne", "sr(8)", "sr(16)"}) {
+    for (const char* rounding : {"rne", "sr(8)", "sr(16)", "four-over-six"}) {
+      const bool two = std::string_view(rounding) == "four-over-six";
+      if (two && !format.tensor_scale) continue;
       for (const std::int64_t length : {1, 31, 96, 300}) {
         for (const std::int64_t across : {1, 3, 16, 70}) {
           for (const std::int64_t outer : {1, 2}) {
             std::vector<float> x(static_cast<std::size_t>(outer * length * across));
             for (float& v : x) v = normal(generator) * (generator() % 5 == 0 ? 1e-3F : 1);
             if (length > 40) x[x.size() / 3] = std::nanf("");
-            BlockQuantization how{.format = &format,
-                                  .rule = &find_scale_rule(format.default_rule, format)};
-            how.element.rounding = parse_rounding(rounding);
+            BlockQuantization how{
+                .format = &format,
+                .rule = &find_scale_rule(two ? rounding : format.default_rule.c_str(), format)};
+            how.element.rounding = parse_rounding(two ? "rne" : rounding);
             how.element.random = {.seed = 5, .tensor = 7};
             std::vector<std::uint32_t> words(x.size());
             for (std::uint32_t& w : words) w = static_cast<std::uint32_t>(generator());
