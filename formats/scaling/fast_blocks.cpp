@@ -101,6 +101,16 @@ struct FastBlocks::Batch {
         counts(sums) {}
   bool nan(std::int64_t b) const { return maxima[b] >= kInfinityBits; }
   bool whole() const { return size == padded(size); }
+  /// All blocks under their scales, without outputs.
+  simd::BlockRun elements() const {
+    return {.x = padded_x,
+            .blocks = blocks,
+            .size = padded(size),
+            .scale = scale,
+            .scale_rest = rest,
+            .inverse = inverse,
+            .low = low};
+  }
   std::uint64_t scale_code(std::int64_t b, const BlockFormat& f) const {
     if (nan(b)) return f.scale->nan_code();
     if (f.scale->bits <= 8) return codes8[b];
@@ -349,13 +359,8 @@ void FastBlocks::choose_real(Batch& batch) const {
 void FastBlocks::errors(const Batch& batch, double* sums, double* bounds) const {
   const std::int64_t size = padded(batch.size);
   alignas(64) float values[kElements];
-  simd::BlockRun to{.x = batch.padded_x,
-                    .blocks = batch.blocks,
-                    .size = size,
-                    .scale = batch.scale,
-                    .scale_rest = batch.rest,
-                    .inverse = batch.inverse,
-                    .values = values};
+  simd::BlockRun to = batch.elements();
+  to.values = values;
   run(batch, to);
   const auto n = static_cast<double>(batch.size);
   for (std::int64_t b = 0; b < batch.blocks; ++b) {
@@ -411,16 +416,10 @@ void FastBlocks::convert(Batch& batch) const {
       each([&](std::int64_t to, std::int64_t from) { fetch(to, from, batch.size); });
     }
   }
-  simd::BlockRun to{.x = batch.padded_x,
-                    .blocks = batch.blocks,
-                    .size = size,
-                    .scale = batch.scale,
-                    .scale_rest = batch.rest,
-                    .inverse = batch.inverse,
-                    .low = batch.low,
-                    .random = random,
-                    .stream = batch.stream && whole,
-                    .ask_ahead = whole && simd::worth_asking(batch.layout.elements()) ? n : 0};
+  simd::BlockRun to = batch.elements();
+  to.random = random;
+  to.stream = batch.stream && whole;
+  to.ask_ahead = whole && simd::worth_asking(batch.layout.elements()) ? n : 0;
   to.flags = how_.count_flags ? flags : nullptr;
   if (batch.y != nullptr) {
     to.values = whole ? batch.y + first : y_copy;
