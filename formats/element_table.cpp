@@ -2,7 +2,6 @@
 #include "formats/element_table.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <memory>
 #include <tuple>
@@ -89,6 +88,7 @@ ElementTable::ElementTable(const Conversion& c) : points_(points_of(*c.format)) 
     elements_.push_back(element_of(c, above));
     point_bits_ = std::max(point_bits_, significant_bits(value_of(points_[k])));
   }
+  for (const Element& e : elements_) largest_ = std::max(largest_, std::fabs(e.value));
   minus_zero_ = element_of(c, -0.0);
 }
 

@@ -29,6 +29,9 @@ class ElementTable {
   static const ElementTable* find(const Conversion&);
   explicit ElementTable(const Conversion&);
 
+  /// The largest magnitude of the values.
+  double largest() const { return largest_; }
+
   /// x[i] / scale, exact, rounded once, for finite x; the host rounds to nearest. The scale has at
   /// most kMostScaleBits significant bits; of scale 0 the elements are 0, too. Returns whether some
   /// elements are open.
@@ -45,6 +48,7 @@ class ElementTable {
   std::vector<Element> elements_;  ///< at point k, then between it and the next one
   Element minus_zero_;
   int point_bits_ = 0;  ///< significant, at most
+  double largest_ = 0;
 };
 
 }  // namespace numemu

@@ -129,36 +129,27 @@ std::optional<FlagCounts> convert_signs(const Conversion& c, const float* x, std
   return FlagCounts{.elements = n, .inexact = inexact};
 }
 
-/// By the table of the conversion, chunk by chunk; what it leaves open is the reference's.
+// A chunk by the table of the conversion; what it leaves open is the reference's. out may be x.
 template <class Out>
 FlagCounts convert_by_table(const ElementTable& table, const Conversion& c, const float* x,
                             std::int64_t n, float scale, Out* out, std::int64_t first) {
-  const FloatGuard guard;
   std::uint8_t flags[kQuantizedChunk], open[kQuantizedChunk];
+  float kept[kQuantizedChunk];
+  std::copy_n(x, n, kept);
+  ElementArrays to{.flags = flags, .open = open};
+  if constexpr (std::is_same_v<Out, float>) {
+    to.values = out;
+  } else if constexpr (std::is_same_v<Out, std::uint8_t>) {
+    to.codes = out;
+  }
+  table.convert(kept, n, scale, to);
   FlagCounts counts;
-  for (std::int64_t begin = 0; begin < n; begin += kQuantizedChunk) {
-    const std::int64_t size = std::min(kQuantizedChunk, n - begin);
-    if (!takes_fast_path(c, x + begin, size)) {
-      counts += reference(c, x + begin, size, scale, out + begin, first + begin);
-      continue;
-    }
-    ElementArrays to{.flags = flags, .open = open};
-    if constexpr (std::is_same_v<Out, float>) {
-      to.values = out + begin;
-    } else if constexpr (std::is_same_v<Out, std::uint8_t>) {
-      to.codes = out + begin;
-    }
-    float kept[kQuantizedChunk];  // out may be x
-    std::copy_n(x + begin, size, kept);
-    const bool some_open = table.convert(kept, size, scale, to);
-    counts.elements += size;
-    for (std::int64_t i = 0; i < size; ++i) {
-      if (!some_open || open[i] == 0) {
-        counts.add(flags[i]);
-        continue;
-      }
-      counts += reference(c, kept + i, 1, scale, out + begin + i, first + begin + i);
-      counts.elements -= 1;
+  for (std::int64_t i = 0; i < n; ++i) {
+    if (open[i] != 0) {
+      counts += reference(c, kept + i, 1, scale, out + i, first + i);
+    } else {
+      counts.elements += 1;
+      counts.add(flags[i]);
     }
   }
   return counts;
@@ -173,22 +164,26 @@ FlagCounts convert(const Conversion& c, const float* x, std::int64_t n, float sc
     if (const auto counts = convert_signs(c, x, n, scale, out)) return *counts;
     return reference(c, x, n, scale, out, first);
   }
-  if (c.format->kind == Kind::codebook) {
-    const ElementTable* const table = std::isnormal(scale) ? ElementTable::find(c) : nullptr;
-    if (table == nullptr || !(scale > 0)) return reference(c, x, n, scale, out, first);
-    return convert_by_table(*table, c, x, n, scale, out, first);
-  }
-  if (kValues && !exact_in_float32(*c.format)) return reference(c, x, n, scale, out, first);
   const FloatGuard guard;
-  const std::optional<QuantizePlan> plan = plan_quantize(c, scale);
-  if (!plan) return reference(c, x, n, scale, out, first);
-  const std::optional<OddQuotients> odd = OddQuotients::make(c, scale);
+  const bool codebook = c.format->kind == Kind::codebook;
+  const ElementTable* const table =
+      codebook && scale > 0 && std::isnormal(scale) ? ElementTable::find(c) : nullptr;
+  const bool in_vectors = !codebook && (!kValues || exact_in_float32(*c.format));
+  const std::optional<QuantizePlan> plan =
+      in_vectors ? plan_quantize(c, scale) : std::optional<QuantizePlan>();
+  if (!plan && table == nullptr) return reference(c, x, n, scale, out, first);
+  const std::optional<OddQuotients> odd =
+      plan ? OddQuotients::make(c, scale) : std::optional<OddQuotients>();
   alignas(64) std::uint32_t words[kQuantizedChunk];
   FlagCounts counts;
   for (std::int64_t begin = 0; begin < n; begin += kQuantizedChunk) {
     const std::int64_t size = std::min(kQuantizedChunk, n - begin);
     if (!takes_fast_path(c, x + begin, size)) {
       counts += reference(c, x + begin, size, scale, out + begin, first + begin);
+      continue;
+    }
+    if (table != nullptr) {
+      counts += convert_by_table(*table, c, x + begin, size, scale, out + begin, first + begin);
       continue;
     }
     if (c.rounding.stochastic()) fill_words(c, first + begin, size, words);

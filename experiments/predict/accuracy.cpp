@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <utility>
 
 #include "emu/net/data/view.hpp"
 #include "emu/net/gemm_layers.hpp"
@@ -234,7 +235,7 @@ struct Decisions {
         changed.mean > 0 ? std::max(kWeightFloor, floor_changed / changed.mean) : kWeightFloor;
     floor_right = floor_of(right, share * turned);
   }
-  /// Whether more samples would make intervals shorter by more than an eighth.
+  /// Whether more samples would make no interval shorter by more than about an eighth.
   bool fine(const Choice& choice) const {
     const auto settled = [&](const Change& change, double floor) {
       const double limit = std::max(kFineError, lasting_error(change, choice, floor) / 2);

@@ -175,8 +175,7 @@ bool FastBlocks::plan_scales() {
   if (f.scale->bits > 16 || !simd::has_quotients()) return false;
   const Conversion rounded{.format = f.scale, .rounding = {.mode = scales}};
   scale_ = odd_determines(rounded) ? plan_of(rounded) : nullptr;
-  scale_code_ = plan_of({.format = f.scale});
-  if (scale_ == nullptr || scale_code_ == nullptr) return false;
+  if (scale_ == nullptr) return false;
   narrow_ = f.tensor_scale && scale_->smallest * kSmallestTensorScale >= kSmallestScale &&
             scale_->largest <= kLargestScale / kLargestTensorScale;
   const Value one = value_of(1.0f);
@@ -344,15 +343,16 @@ void FastBlocks::choose_real(Batch& batch) const {
     }
     set_scales(batch, best);
   }
-  if (batch.arrays.scales == nullptr || scale_code_ == nullptr) return;
+  if (batch.arrays.scales == nullptr || scale_ == nullptr) return;
   const bool bytes = how_.format->scale->bits <= 8;
-  simd::convert_vectors(*scale_code_, {.x = best,
-                                       .n = batch.blocks,
-                                       .codes8 = bytes ? batch.codes8 : nullptr,
-                                       .codes16 = bytes ? nullptr : batch.codes16});
+  const FloatGuard guard(scale_->host);  // nothing rounds: these are values of the format
+  simd::convert_vectors(*scale_, {.x = best,
+                                  .n = batch.blocks,
+                                  .codes8 = bytes ? batch.codes8 : nullptr,
+                                  .codes16 = bytes ? nullptr : batch.codes16});
 }
 
-// With y = v s rounded to float32, off by at most 2^-24 Y, Y the largest element times s, an
+// With y = v s rounded to float32, off by at most 2^-24 Y, Y the largest magnitude times s, an
 // error d = y - x is off by so much, and the sum of n squares by at most 2^-23 Y sqrt(n sum) +
 // 2^-48 n Y^2 (Cauchy and Schwarz); rounding the sum itself in float64 is far less, and twice all
 // that covers it.
@@ -363,6 +363,7 @@ void FastBlocks::errors(const Batch& batch, double* sums, double* bounds) const 
   to.values = values;
   run(batch, to);
   const auto n = static_cast<double>(batch.size);
+  const double largest_element = table_ != nullptr ? table_->largest() : element_->largest;
   for (std::int64_t b = 0; b < batch.blocks; ++b) {
     const float* const x = batch.padded_x + b * size;
     const float* const y = values + b * size;
@@ -372,7 +373,7 @@ void FastBlocks::errors(const Batch& batch, double* sums, double* bounds) const 
       const double d = double{y[i]} - double{x[i]};
       sum += d * d;
     }
-    const double largest = lands_on_.front() * batch.scale[b];
+    const double largest = largest_element * batch.scale[b];
     sums[b] = sum;
     bounds[b] = 0x1p-22 * largest * std::sqrt(n * sum) + 0x1p-47 * n * largest * largest;
   }

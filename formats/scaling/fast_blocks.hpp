@@ -55,11 +55,10 @@ class FastBlocks {
   void replace(Batch&) const;
 
   BlockQuantization how_;
-  /// Of the elements: one of them.
+  /// Elements are converted by vector loops, or by a table: one of the two is there.
   std::unique_ptr<const simd::Plan> element_;
   const ElementTable* table_ = nullptr;
-  /// Of real scales other than float32: rounded from quotients, and their codes.
-  std::unique_ptr<const simd::Plan> scale_, scale_code_;
+  std::unique_ptr<const simd::Plan> scale_;  ///< of real scales other than float32
   std::vector<double> lands_on_;  ///< the rule's; none: it is asked for the scale of each block
   float empty_ = 1;               ///< the scale of blocks of zeros
   std::uint8_t zero_ = 0;         ///< the code of elements of NaN blocks

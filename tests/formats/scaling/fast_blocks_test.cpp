@@ -159,10 +159,11 @@ TEST_CASE("fast blocks: every format, rule and rounding agrees with the referenc
   compare_all(kFormats, std::size(kFormats), 8);
 }
 
-TEST_CASE("fast blocks: float32 scales under every rounding agree with the reference", "[fast]") {
+TEST_CASE("fast blocks: real scales under every rounding agree with the reference", "[fast]") {
   std::mt19937 generator(11);
   int served = 0;
-  for (const char* name : {"group(e4m3fn,128,float32)", "group(e5m2,20,float32)"}) {
+  for (const char* name : {"group(e4m3fn,128,float32)", "group(e5m2,20,float32)",
+                           "group(int5,16,float8_e4m3fn)", "group(nf4,20,float16)"}) {
     const BlockFormat& format = find_block_format(name);
     BlockQuantization how{.format = &format, .rule = &find_scale_rule("absmax", format)};
     for (const RoundingMode mode : {RoundingMode::rne, RoundingMode::rtz, RoundingMode::rup,
