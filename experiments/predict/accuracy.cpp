@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
-#include <utility>
 
 #include "emu/net/data/view.hpp"
 #include "emu/net/gemm_layers.hpp"
@@ -202,48 +201,18 @@ double floor_of(const Change& change, double prior) {
   return draws_deviation(change.draws, change.variance / net::kEvaluationBatch, prior);
 }
 
-/// What no sample more makes smaller: one draw of the weights' errors against the mean of some
-/// (`floor`), and noise that is larger or smaller than predicted.
-double lasting_error(const Change& change, const Choice& choice, double floor) {
-  const double draws = std::max(1.0, static_cast<double>(change.draws.size()));
-  const double model = change.mean * (choice.louder() - 1);
-  return std::sqrt(floor * floor * (1 + 1 / draws) + model * model);
-}
-
 /// Of the measured figure about the predicted one: samples that ran, the noise that the measured
-/// side has of its own on all, and what lasts.
+/// side has of its own on all, one draw of the weights' errors against the mean of some (`floor`),
+/// and noise that is larger or smaller than predicted.
 /// Samples that are chosen evenly are among those that are measured.
 double error_of(const Change& change, const Choice& choice, std::int64_t all, double floor) {
   const double own = choice.even() ? 2 * kOfNoise - 1 : kOfNoise;
-  const double lasting = lasting_error(change, choice, floor);
+  const double draws = std::max(1.0, static_cast<double>(change.draws.size()));
+  const double model = change.mean * (choice.louder() - 1);
   return std::sqrt(change.variance / change.samples +
-                   own * change.of_all / static_cast<double>(all) + lasting * lasting);
+                   own * change.of_all / static_cast<double>(all) +
+                   floor * floor * (1 + 1 / draws) + model * model);
 }
-
-/// Top-1 and changed answers of samples that ran.
-struct Decisions {
-  Change right, changed;
-  double floor_right = 0, floor_changed = 0;  ///< standard deviations over draws
-
-  /// `turned`: the share of answers that change from right to wrong or back.
-  Decisions(Change top1, Change answers, double turned)
-      : right(std::move(top1)), changed(std::move(answers)) {
-    // Changed answers are more than those that turn right or wrong, and all count alike: they show
-    // how far draws differ where top-1 hides it behind its samples.
-    floor_changed = floor_of(changed, kWeightFloor * changed.mean);
-    const double share =
-        changed.mean > 0 ? std::max(kWeightFloor, floor_changed / changed.mean) : kWeightFloor;
-    floor_right = floor_of(right, share * turned);
-  }
-  /// Whether more samples would make no interval shorter by more than about an eighth.
-  bool fine(const Choice& choice) const {
-    const auto settled = [&](const Change& change, double floor) {
-      const double limit = std::max(kFineError, lasting_error(change, choice, floor) / 2);
-      return change.sampling() <= limit;
-    };
-    return settled(right, floor_right) && settled(changed, floor_changed);
-  }
-};
 
 /// Mean of column 0 over column 1 of each sample.
 double loss_of(const net::ScoreTable& table, std::int64_t sample) {
@@ -412,24 +381,27 @@ AccuracyPrediction predict_accuracy(InjectedNetwork& noise, const AccuracyRefere
   };
   const double unseen = kUnseen / (targets * targets);
   run(choice.even() ? reference.most : kFirstPredicted);
-  const auto decisions = [&] {
-    const auto change = [&](const std::vector<double>& changes) {
-      return change_of(changes, ran, unseen, choice.unseen());
-    };
-    const double turned = moved / (static_cast<double>(ran.samples.size()) * targets);
-    return Decisions(change(right), change(changed), turned);
+  const auto change = [&](const std::vector<double>& changes) {
+    return change_of(changes, ran, unseen, choice.unseen());
   };
-  while (std::ssize(ran.samples) < reference.most && classes && !decisions().fine(choice))
+  while (std::ssize(ran.samples) < reference.most &&
+         std::max(change(right).sampling(), change(changed).sampling()) > kFineError)
     run(std::min(reference.most, 2 * std::ssize(ran.samples)));
   const Change loss = change_of(losses, ran, 0, 1);
   const double prior = std::max(kChangeFloor * std::fabs(loss.mean), kWeightFloor * loss.magnitude);
   out.loss = {baseline.loss + loss.mean, error_of(loss, choice, all, floor_of(loss, prior))};
   if (!classes) return out;
-  const Decisions d = decisions();
+  const Change accuracy = change(right), answers = change(changed);
+  // Changed answers are more than those that turn right or wrong, and all count alike: they show
+  // how far draws differ where top-1 hides it behind its samples.
+  const double of_changed = floor_of(answers, kWeightFloor * answers.mean);
+  const double share =
+      answers.mean > 0 ? std::max(kWeightFloor, of_changed / answers.mean) : kWeightFloor;
+  const double turned = moved / (static_cast<double>(ran.samples.size()) * targets);
   out.top1 = Expected{
-      static_cast<double>(baseline.correct) / static_cast<double>(baseline.n) + d.right.mean,
-      error_of(d.right, choice, all, d.floor_right)};
-  out.changed = Expected{d.changed.mean, error_of(d.changed, choice, all, d.floor_changed)};
+      static_cast<double>(baseline.correct) / static_cast<double>(baseline.n) + accuracy.mean,
+      error_of(accuracy, choice, all, floor_of(accuracy, share * turned))};
+  out.changed = Expected{answers.mean, error_of(answers, choice, all, of_changed)};
   return out;
 }
 

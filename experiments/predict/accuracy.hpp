@@ -19,8 +19,7 @@ inline constexpr std::int64_t kMostPredicted = 2048, kFewestPredicted = 64;
 inline constexpr double kAccuracyMacs = 0x1p36;  // some seconds
 std::int64_t predicted_samples(double macs_of_a_sample, std::int64_t evaluated);
 /// Of one class per sample, without further scores, so many run first, and twice as many again
-/// while the samples alone have a standard error of top-1, or of changed answers, above kFineError
-/// and above half of what no more samples would make smaller.
+/// while the samples alone have a standard error of top-1, or of changed answers, above kFineError.
 inline constexpr std::int64_t kFirstPredicted = 256;
 inline constexpr double kFineError = 0.005;
 

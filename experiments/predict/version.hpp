@@ -16,8 +16,7 @@ namespace numemu::experiments {
 /// 11: sums that are one number in many places have one error of the unit.
 /// 12: samples are drawn by the margins of their answers, not of their labels.
 /// 13: the floor of the loss counts what samples gain and lose; tiles have predictions.
-/// 14: no more samples of accuracy than the floor and the model are worth.
-inline constexpr int kPredictionVersion = 14;
+inline constexpr int kPredictionVersion = 13;
 
 /// Whether figures of that version leave out what units add.
 inline constexpr bool ignores_units(int version) { return version < 7; }
