@@ -89,23 +89,25 @@ experiments::SweepSummary run_sweep(const Sweep& sweep, const Context& context,
     if (on_points) on_points(at);
   };
   experiments::SweepHooks hooks;
-  std::size_t passed = 0;
-  hooks.on_work = [&](const WorkState& work) {
-    at.done = before[passed] + (before[passed + 1] - before[passed]) * work.done / work.total;
-    at.point = passed;
+  std::vector<double> shares(points.size());  // of the points' costs, done
+  const auto done = [&](std::size_t point, double share) {
+    at.done += (before[point + 1] - before[point]) * (share - shares[point]);
+    shares[point] = share;
+    at.point = point;
+  };
+  hooks.on_work = [&](std::size_t point, const WorkState& work) {
+    done(point, work.done / work.total);
     at.phase = work.phase;
     tell();
   };
   hooks.seconds = context.clock;
   hooks.host = host;
   hooks.warn = [&](const std::string& what) { context.warn("numemu: " + what); };
-  hooks.on_point = [&, was = std::size_t{0}](std::size_t done, std::size_t kept, std::size_t,
+  hooks.on_point = [&, was = std::size_t{0}](std::size_t ended, std::size_t kept, std::size_t,
                                              const experiments::Point&) mutable {
-    if (kept > was) at.free += before[done] - before[done - 1];
+    if (kept > was) at.free += before[ended] - before[ended - 1];
     was = kept;
-    passed = done;
-    at.done = before[done];
-    at.point = done - 1;
+    done(ended - 1, 1);
     at.phase = {};
     tell();
   };

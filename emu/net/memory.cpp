@@ -2,11 +2,11 @@
 #include "emu/net/memory.hpp"
 
 #include <fmt/format.h>
-#include <omp.h>
 
 #include <algorithm>
 
 #include "emu/net/run_context.hpp"
+#include "emu/unit/tiles.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::net {
@@ -44,7 +44,7 @@ std::string bytes_text(std::int64_t bytes) {
 
 std::int64_t images_at_once(const Shape& samples) {
   if (samples.empty() || samples[0] < 1) return 0;
-  const std::int64_t threads = omp_in_parallel() ? 1 : omp_get_max_threads();
+  const std::int64_t threads = unit::threads_here();
   return element_count(samples) / samples[0] * std::min(threads, samples[0]);
 }
 

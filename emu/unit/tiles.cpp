@@ -23,9 +23,9 @@ std::int64_t part_size(std::int64_t size, std::int64_t parts, std::int64_t limit
 
 }  // namespace
 
-int threads_for(std::int64_t macs) {
-  return macs < kParallelMacs || omp_in_parallel() ? 1 : omp_get_max_threads();
-}
+int threads_here() { return omp_in_parallel() ? 1 : omp_get_max_threads(); }
+
+int threads_for(std::int64_t macs) { return macs < kParallelMacs ? 1 : threads_here(); }
 
 void for_each_tile(std::int64_t rows, std::int64_t lanes, std::int64_t k, const TileShape& shape,
                    const std::function<void(const Tile&)>& body) {

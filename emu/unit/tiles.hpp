@@ -9,6 +9,8 @@ namespace numemu::unit {
 /// against 20).
 constexpr std::int64_t kParallelMacs = 1'000'000;
 
+/// Threads of a loop that begins here: 1 inside a parallel region.
+int threads_here();
 /// Threads to use for `macs` multiply-adds: 1 inside a parallel region or when they are few.
 int threads_for(std::int64_t macs);
 
@@ -25,8 +27,8 @@ struct TileShape {
 /// For references, whose outputs cost the same wherever the cuts are.
 constexpr TileShape kReferenceTile{.rows = 16, .lanes = 64, .granule = 1};
 
-/// Whether the m rows of A, not the n columns of B, should fill vectors of `panel` lanes: where that
-/// wastes fewer lanes, else where they are more.
+/// Whether the m rows of A, not the n columns of B, should fill vectors of `panel` lanes: where
+/// that wastes fewer lanes, else where they are more.
 inline bool lanes_are_a(std::int64_t m, std::int64_t n, std::int64_t panel) {
   const auto padded = [&](std::int64_t lanes) { return (lanes + panel - 1) / panel * panel; };
   const std::int64_t with_a = padded(m) * n, with_b = padded(n) * m;

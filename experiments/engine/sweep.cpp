@@ -8,15 +8,22 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <map>
+#include <mutex>
 #include <numeric>
+#include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "emu/net/data/view.hpp"
 #include "emu/net/gemm_layers.hpp"
+#include "emu/net/run_context.hpp"
 #include "emu/net/train/score.hpp"
+#include "emu/unit/tiles.hpp"
 #include "experiments/engine/run_point.hpp"
+#include "experiments/engine/side_by_side.hpp"
 #include "experiments/engine/workbench.hpp"
 #include "experiments/predict/accuracy.hpp"
 #include "experiments/predict/layer_noise.hpp"
@@ -114,13 +121,14 @@ std::pair<net::Dataset, TrainedNet> load_sweep(const SweepConfig& config, const 
 }
 
 std::int64_t require_sweep_memory(const SweepConfig& config, const net::Dataset& dataset,
-                                  const TrainedNet& trained) {
+                                  const TrainedNet& trained, std::int64_t at_once) {
   std::int64_t calibration = 0;
   for (const Point& point : config.points)
     calibration = std::max(calibration,
                            calibration_elements(bound_recipe(point.recipe, trained, point.where)));
   return require_bench_memory(trained.graph, baseline_graph(trained), dataset,
-                              std::min(config.eval_images, dataset.test_count()), calibration);
+                              std::min(config.eval_images, dataset.test_count()), calibration,
+                              std::numeric_limits<std::int64_t>::max(), at_once);
 }
 
 RowStore open_rows(const SweepConfig& config, const net::Dataset& dataset,
@@ -147,6 +155,25 @@ RowStore open_rows(const SweepConfig& config, const net::Dataset& dataset,
   return store;
 }
 
+namespace {
+
+/// A point on each thread where there are several for each and the memory budget holds them, else
+/// one on all threads. A profile tells of one point at a time.
+int points_at_once(const SweepConfig& config, const Workbench& bench, std::ptrdiff_t missing) {
+  constexpr int kOfEach = 4;  // the last ones leave threads idle
+  const int threads = unit::threads_here();
+  if (missing < kOfEach * threads || net::RunScope::current().profile) return 1;
+  try {
+    require_sweep_memory(config, bench.dataset, bench.trained, threads);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::memory) throw;
+    return 1;
+  }
+  return threads;
+}
+
+}  // namespace
+
 SweepSummary run_sweep(const SweepConfig& config, const Workbench& bench, RowStore& store,
                        const std::string& folder, const Shard& shard, const SweepHooks& hooks) {
   for (const std::string& damage : store.damaged()) hooks.warn(damage);
@@ -156,18 +183,52 @@ SweepSummary run_sweep(const SweepConfig& config, const Workbench& bench, RowSto
   const std::vector<std::string>& keys = store.keys();
   PointCache cache(points.size() > 1);
   SweepSummary summary{points.size(), 0, store.kept(), store.path()};
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    if (!store.has(keys[i])) {
-      const double start = hooks.seconds();
-      JudgedSums judged;
-      Row row = run_point(*points[i], bench, cache, hooks.on_work, &judged);
+  std::vector<char> missing;  // the store changes while points run
+  for (const std::string& key : keys) missing.push_back(store.has(key) ? 0 : 1);
+  struct Computed {
+    Row row;
+    JudgedSums judged;
+    double seconds = 0;
+  };
+  std::mutex work_mutex;
+  const auto compute = [&](std::size_t i, int at_once) -> std::optional<Computed> {
+    if (missing[i] == 0) return std::nullopt;
+    const double start = hooks.seconds();
+    OnWork on_work;
+    if (hooks.on_work) {
+      on_work = [&](const WorkState& at) {
+        const std::lock_guard lock(work_mutex);
+        hooks.on_work(i, at);
+      };
+    }
+    Computed made;
+    made.row = run_point(*points[i], bench, cache, on_work, &made.judged);
+    made.seconds = (hooks.seconds() - start) / at_once;
+    return made;
+  };
+  const auto keep = [&](std::size_t i, std::optional<Computed> made) {
+    if (made) {
       // Before the row: no row lacks its file after a kill.
-      row.losses = write_losses(folder, keys[i], judged);
-      store.append(keys[i], to_json(row).dump());
-      append_time(times_path(folder), keys[i], hooks.seconds() - start, hooks.host);
+      made->row.losses = write_losses(folder, keys[i], made->judged);
+      store.append(keys[i], to_json(made->row).dump());
+      append_time(times_path(folder), keys[i], made->seconds, hooks.host);
       ++summary.computed;
     }
+    const std::lock_guard lock(work_mutex);
     if (hooks.on_point) hooks.on_point(i + 1, i + 1 - summary.computed, points.size(), *points[i]);
+  };
+  // The first one finds what all share, on all threads.
+  const auto first = static_cast<std::size_t>(std::ranges::find(missing, 1) - missing.begin());
+  const std::size_t alone = std::min(first + 1, points.size());
+  for (std::size_t i = 0; i < alone; ++i) keep(i, compute(i, 1));
+  const int at_once =
+      points_at_once(config, bench, std::count(missing.begin() + alone, missing.end(), 1));
+  if (at_once > 1) {
+    side_by_side(
+        points.size() - alone, at_once, [&](std::size_t k) { return compute(alone + k, at_once); },
+        [&](std::size_t k, std::optional<Computed> made) { keep(alone + k, std::move(made)); });
+  } else {
+    for (std::size_t i = alone; i < points.size(); ++i) keep(i, compute(i, 1));
   }
   store.finish();
   return summary;

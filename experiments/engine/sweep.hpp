@@ -1,5 +1,5 @@
-// Running a sweep: points in order, each row stored at once, progress through hooks; and how long it
-// would take.
+// Running a sweep: points in order, each row stored at once, progress through hooks; and how long
+// it would take.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -22,7 +22,8 @@ struct SweepHooks {
   std::function<void(std::size_t done, std::size_t kept, std::size_t total,
                      const std::string& label)>
       on_trial;
-  OnWork on_work;    ///< of the point that runs
+  /// Of a point that runs, by its place in the shard; one call at a time.
+  std::function<void(std::size_t point, const WorkState&)> on_work;
   std::string host;  ///< written to times.jsonl
   /// Called for warnings that --quiet keeps: damaged rows that are computed again.
   std::function<void(const std::string&)> warn = [](const std::string&) {};
@@ -39,9 +40,10 @@ std::vector<const Point*> shard_points(const SweepConfig&, const Shard&);
 /// The data set and network of the sweep by name or file, batch normalisation folded if
 /// configured. Throws Error for a network that does not fit the data.
 std::pair<net::Dataset, TrainedNet> load_sweep(const SweepConfig&, const Folders&);
-/// Throws Error where the memory budget does not hold the sweep; returns the least that does (0
-/// where no budget is set).
-std::int64_t require_sweep_memory(const SweepConfig&, const net::Dataset&, const TrainedNet&);
+/// Throws Error where the memory budget does not hold the sweep, so many points of it at the same
+/// time; returns the least that does (0 where no budget is set).
+std::int64_t require_sweep_memory(const SweepConfig&, const net::Dataset&, const TrainedNet&,
+                                  std::int64_t at_once = 1);
 /// Opens the shard's rows in `folder` and writes sweep.json. Comes before the float32 work of a
 /// workbench, so that errors cost no time. Existing::fresh empties times.jsonl and removes losses
 /// too, but not for one shard of several: they are the others' as well. Throws Error for a sweep
@@ -51,7 +53,9 @@ RowStore open_rows(const SweepConfig&, const net::Dataset&, const TrainedNet&,
                    const std::string& folder, const Shard&, Existing);
 
 /// Runs the points that the rows of open_rows() lack and writes their rows, times.jsonl and
-/// tensors.json into `folder`.
+/// tensors.json into `folder`: a point on each thread where there are several for each thread and
+/// the memory budget holds them, to the same bytes. A time is then that of the point over the
+/// number of points that run.
 SweepSummary run_sweep(const SweepConfig&, const Workbench&, RowStore&, const std::string& folder,
                        const Shard&, const SweepHooks&);
 

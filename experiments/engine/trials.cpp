@@ -1,15 +1,15 @@
 // Trials: rows like those of a sweep, in a file of their own.
 #include "experiments/engine/trials.hpp"
 
-#include <atomic>
+#include <omp.h>
+
 #include <cmath>
-#include <exception>
 #include <numeric>
 #include <optional>
 #include <set>
 
-#include "emu/net/run_context.hpp"
 #include "experiments/engine/row_store.hpp"
+#include "experiments/engine/side_by_side.hpp"
 #include "formats/version.hpp"
 
 namespace numemu::experiments {
@@ -122,32 +122,13 @@ std::vector<Json> run_trials_at_once(const ExperimentRun& run, const std::vector
   const std::vector<std::size_t> own = results.own();
   std::vector<char> missing(own.size());
   for (std::size_t k = 0; k < own.size(); ++k) missing[k] = results.missing(own[k]) ? 1 : 0;
-  std::exception_ptr failure;
-  std::atomic<bool> failed = false;
-  net::RunContext& run_context = net::RunScope::current();
-#pragma omp parallel for ordered schedule(dynamic, 1)
-  for (std::size_t k = 0; k < own.size(); ++k) {
-    Json result;
-    std::exception_ptr own_failure;
-    const net::RunScope scope(run_context);
-    try {
-      if (missing[k] != 0 && !failed) result = trials[own[k]].run();
-    } catch (...) {
-      own_failure = std::current_exception();
-    }
-#pragma omp ordered
-    if (!failed) {
-      try {
-        if (own_failure) std::rethrow_exception(own_failure);
+  side_by_side(
+      own.size(), omp_get_max_threads(),
+      [&](std::size_t k) { return missing[k] != 0 ? trials[own[k]].run() : Json(); },
+      [&](std::size_t k, const Json& result) {
         results.announce(own[k]);
         if (missing[k] != 0) results.append(own[k], result);
-      } catch (...) {
-        failure = std::current_exception();
-        failed = true;
-      }
-    }
-  }
-  if (failure) std::rethrow_exception(failure);
+      });
   results.announce(trials.size());
   return results.all();
 }

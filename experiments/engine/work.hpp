@@ -44,8 +44,9 @@ double bench_cost(std::int64_t images, std::int64_t reference);
 double point_cost(std::int64_t images, std::int64_t reference, std::int64_t calibration,
                   bool predictions);
 /// Of a point: calibration on so many samples, predictions of tensors, of layers and of accuracy;
-/// noise measured on the reference; evaluation. Measured on ResNet-20 with blocks and elements of 4 and 8
-/// bits. Calibration and predictions run in float32, the other parts under the point's numerics.
+/// noise measured on the reference; evaluation. Measured on ResNet-20 with blocks and elements of 4
+/// and 8 bits. Calibration and predictions run in float32, the other parts under the point's
+/// numerics.
 double calibration_cost(std::int64_t samples);
 double tensors_cost(std::int64_t reference);
 double layers_cost(std::int64_t reference);

@@ -463,7 +463,7 @@ std::int64_t calibration_elements(const policies::BoundRecipe& recipe) {
 
 std::int64_t require_bench_memory(const net::Graph& graph, const net::Graph& baseline,
                                   const net::Dataset& dataset, std::int64_t images,
-                                  std::int64_t beside, std::int64_t most) {
+                                  std::int64_t beside, std::int64_t most, std::int64_t points) {
   const auto kept = [&](std::int64_t samples) {
     return net::kept_products(graph, net::batch_shapes(graph, samples));
   };
@@ -473,11 +473,13 @@ std::int64_t require_bench_memory(const net::Graph& graph, const net::Graph& bas
   const std::vector<net::Shape> all = net::batch_shapes(graph, samples);
   const std::int64_t scratch = scratch_elements(),
                      // Also codes of weights and what units prepare of them.
-      behind = beside + scratch + 2 * graph.parameter_count() + kept(samples);
+      behind = points * (beside + 2 * graph.parameter_count()) + scratch + kept(samples);
+  net::PlannedPass evaluation = net::evaluation_pass(graph, images, behind);
+  evaluation.at_once = std::max(evaluation.at_once, points);
   const net::PlannedPass passes[] = {{graph, all, net::Keeps::products, 1, scratch},
-                                     {graph, all, net::Keeps::nothing, 1, behind},
+                                     {graph, all, net::Keeps::nothing, points, behind},
                                      net::evaluation_pass(baseline, images, behind),
-                                     net::evaluation_pass(graph, images, behind)};
+                                     evaluation};
   return net::require_memory(passes);
 }
 

@@ -136,12 +136,14 @@ std::int64_t most_samples(std::int64_t elements);
 std::int64_t calibration_elements(const policies::BoundRecipe&);
 
 /// Throws Error where the memory budget does not hold a float32 reference of at most `most`
-/// calibration samples and what is measured beside it and `beside` elements: passes over its
-/// samples, the evaluation of `images` by the network and by its baseline. It names a budget that
-/// does, by estimate the least, which is returned where it fits (0 where no budget is set).
+/// calibration samples and what is measured beside it and `beside` elements, by so many points at
+/// the same time: passes over its samples, the evaluation of `images` by the network and by its
+/// baseline. It names a budget that does, by estimate the least, which is returned where it fits (0
+/// where no budget is set).
 std::int64_t require_bench_memory(const net::Graph&, const net::Graph& baseline,
                                   const net::Dataset&, std::int64_t images, std::int64_t beside = 0,
-                                  std::int64_t most = std::numeric_limits<std::int64_t>::max());
+                                  std::int64_t most = std::numeric_limits<std::int64_t>::max(),
+                                  std::int64_t points = 1);
 
 /// Throws Error where the budget is too small for an export, before anything is computed or
 /// written: `calibration` samples, the `samples` that are compared, and beside their outputs the

@@ -17,6 +17,7 @@
 #include "emu/net/memory_plan.hpp"
 #include "emu/net/ops/losses.hpp"
 #include "emu/net/run_context.hpp"
+#include "emu/unit/tiles.hpp"
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
 #include "formats/portable/pairwise.hpp"
@@ -170,7 +171,7 @@ PlannedPass evaluation_pass(const Graph& graph, std::int64_t samples, std::int64
   return {.graph = graph,
           .inputs = batch_shapes(graph, std::clamp<std::int64_t>(samples, 1, batch)),
           .at_once =
-              std::clamp<std::int64_t>(batches, 1, omp_get_max_threads()) * omp_get_num_threads(),
+              std::clamp<std::int64_t>(batches, 1, unit::threads_here()) * omp_get_num_threads(),
           .beside = beside};
 }
 
@@ -220,7 +221,7 @@ Evaluation evaluate_against(const Graph& graph, const Graph& reference_graph, co
                                 evaluation_pass(reference_graph, result.samples, 0, batch)};
   require_memory(std::span(passes, compares ? 2 : 1));
   // Each thread holds the values of a batch.
-  const int threads = static_cast<int>(std::clamp<std::int64_t>(batches, 1, omp_get_max_threads()));
+  const int threads = static_cast<int>(std::clamp<std::int64_t>(batches, 1, unit::threads_here()));
   RunContext& run_context = RunScope::current();
 #pragma omp parallel for schedule(dynamic) num_threads(threads)
   for (std::int64_t b = 0; b < batches; ++b) {

@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
+#include "emu/net/run_context.hpp"
 #include "experiments/engine/run_point.hpp"
 #include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
@@ -54,23 +56,87 @@ SweepSummary run(const SweepConfig& config, const Workbench& bench, const std::s
   return run_sweep(config, bench, rows, folder, shard, {});
 }
 
-std::string rows_with(int threads) {
-  const int before = omp_get_max_threads();
-  omp_set_num_threads(threads);
-  Folder folder;
-  Workbench bench(testing::small_dataset(), testing::small_net(), 100);
-  run(parse_sweep(kSweep, "s.json"), bench, folder.path, {});
-  omp_set_num_threads(before);
-  return content(folder.path + "/rows.jsonl");
+/// So many threads as long as it lives.
+class Threads {
+ public:
+  explicit Threads(int threads) { omp_set_num_threads(threads); }
+  ~Threads() { omp_set_num_threads(before_); }
+
+ private:
+  int before_ = omp_get_max_threads();
+};
+
+/// Rows of 13 points, and how many ran at the same time.
+struct Swept {
+  std::string rows;
+  std::size_t at_once = 0;
+};
+
+SweepConfig many_points() {
+  return parse_sweep(
+      R"~({"numemu_sweep": 1, "net": "mlp", "data": "small", "eval_images": 40,
+  "base": {"numemu_recipe": 1, "calibrate": {"samples": 16}, "roles": {"activation": {"format": "int8"}}},
+  "grid": {"roles.weight.format": ["int2", "int3", "int4", "int6", "int8", "float8_e4m3fn"],
+           "gemms.fprop.unit": ["f32.sequential", "exact"]},
+  "points": [{"roles.activation.rounding": "sr(8)"}]})~",
+      "s.json");
+}
+
+Swept swept(int threads, std::int64_t budget = net::kNoMemoryBound) {
+  const Threads of_run(threads);
+  net::RunContext context;
+  context.memory.set_budget(budget);
+  const net::RunScope scope(context);
+  const Folder folder;
+  const SweepConfig config = many_points();
+  Workbench bench(testing::small_dataset(), testing::small_net(), 40);
+  RowStore rows =
+      open_rows(config, bench.dataset, bench.trained, folder.path, {}, Existing::resume);
+  Swept result;
+  std::set<std::size_t> running;
+  SweepHooks hooks;
+  hooks.on_work = [&](std::size_t point, const WorkState& at) {
+    if (at.done < at.total)
+      running.insert(point);
+    else
+      running.erase(point);
+    result.at_once = std::max(result.at_once, running.size());
+  };
+  run_sweep(config, bench, rows, folder.path, {}, hooks);
+  result.rows = content(folder.path + "/rows.jsonl");
+  return result;
 }
 
 }  // namespace
 
-TEST_CASE("rows are the same bytes for 1, 2 and 3 threads", "[fast]") {
-  const std::string one = rows_with(1);
-  CHECK(std::count(one.begin(), one.end(), '\n') == 8);
-  CHECK(rows_with(2) == one);
-  CHECK(rows_with(3) == one);
+TEST_CASE("rows are the same bytes for 1, 2, 3 and 4 threads, side by side where points suffice",
+          "[fast]") {
+  const Swept one = swept(1);
+  CHECK(std::count(one.rows.begin(), one.rows.end(), '\n') == 13);
+  CHECK(one.at_once == 1);
+  for (const int threads : {2, 3}) {
+    const Swept several = swept(threads);
+    CHECK(several.rows == one.rows);
+    CHECK(several.at_once > 1);
+  }
+  const Swept few_of_each = swept(4);
+  CHECK(few_of_each.rows == one.rows);
+  CHECK(few_of_each.at_once == 1);
+}
+
+TEST_CASE("a budget that holds one point at a time has one at a time", "[fast]") {
+  const auto least = [](std::int64_t at_once) {
+    net::RunContext context;
+    context.memory.set_budget(std::int64_t{1} << 40);
+    const net::RunScope scope(context);
+    return require_sweep_memory(many_points(), testing::small_dataset(), testing::small_net(),
+                                at_once);
+  };
+  REQUIRE(least(1) < least(2));
+  const Swept one = swept(2, least(1)), two = swept(2, least(2));
+  CHECK(one.at_once == 1);
+  CHECK(two.at_once > 1);
+  CHECK(one.rows == two.rows);
 }
 
 TEST_CASE("points share what calibration saw, and their rows are the same bytes", "[fast]") {
@@ -87,11 +153,12 @@ TEST_CASE("points share what calibration saw, and their rows are the same bytes"
   const auto bench = [] { return Workbench(testing::small_dataset(), testing::small_net(), 40); };
   const Folder folder;
   Workbench shared = bench();
+  const Threads one(1);  // points side by side may calibrate alike before one of them is through
   int skipped = 0;
   double free = 0;
   SweepHooks hooks;
   hooks.seconds = [] { return 0.0; };
-  hooks.on_work = [&](const WorkState& at) {
+  hooks.on_work = [&](std::size_t, const WorkState& at) {
     skipped += at.free > free;
     free = at.free;
   };
