@@ -142,11 +142,13 @@ Json block_json(const BlockFormat& f) {
   json["block"] = f.span == Span::block  ? Json(f.size)
                   : f.span == Span::tile ? Json({f.rows, f.size})
                                          : Json();
+  const ServingRules rules = rules_serving(f);
   json.update(Json({{"affine", to_string(f.affine)},
                     {"tensor_scale", f.tensor_scale},
                     {"bits", f.bits_per_element()},
                     {"scale_rule", f.default_rule},
-                    {"scale_rules", scale_rules_of(f)},
+                    {"scale_rules", rules.names},
+                    {"scale_rules_with_arguments", rules.with_arguments},
                     {"source", f.source}}));
   return json;
 }
@@ -169,13 +171,6 @@ const Format& find_scalar_format(const std::string& name) {
 }
 
 bool is_block_name(std::string_view text) { return block_format_meant(text) == text; }
-
-std::vector<std::string> scale_rules_of(const BlockFormat& f) {
-  std::vector<std::string> rules;
-  for (const ScaleRule* rule : all_scale_rules())
-    if (serves(*rule, f)) rules.emplace_back(rule->name);
-  return rules;
-}
 
 Codes float32(ArrayShape shape, const std::vector<float>& numbers) {
   return codes_of("float32", array_of(ArrayType::float32, std::move(shape), numbers));

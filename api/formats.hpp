@@ -41,8 +41,6 @@ Json block_json(const BlockFormat&);
 const Format& find_scalar_format(const std::string& name);
 /// Whether the text is a named block format, or has the shape of a described one.
 bool is_block_name(std::string_view text);
-/// The names of the scale rules that serve a block format.
-std::vector<std::string> scale_rules_of(const BlockFormat&);
 
 /// An array of numbers or codes; T is as wide as the type. Throws Error unless the shape has as
 /// many elements.

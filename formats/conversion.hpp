@@ -1,6 +1,7 @@
 // The parameters of an array conversion, and its counts.
 #pragma once
 #include <cstdint>
+#include <tuple>
 
 #include "formats/codec.hpp"
 #include "formats/format.hpp"
@@ -21,6 +22,12 @@ struct Conversion {
   RandomSource random = {};
   /// Caller-supplied random bits instead, one word per element, r in its low n bits.
   const std::uint32_t* random_words = nullptr;
+
+  /// What decides every code and flag but the random bits: tables are kept by it.
+  auto key() const {
+    return std::make_tuple(format->key(), rounding.mode, rounding.variant, rounding.random_bits,
+                           overflow, symmetric);
+  }
 
   /// r of element i (in its low n bits); 0 unless the rounding is stochastic.
   std::uint32_t random_bits(std::int64_t i) const {

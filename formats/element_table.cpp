@@ -68,13 +68,11 @@ bool has_table(const Conversion& c) {
 }  // namespace
 
 const ElementTable* ElementTable::find(const Conversion& c) {
-  const auto key = std::make_tuple(c.format->key(), c.rounding.mode, c.rounding.variant,
-                                   c.rounding.random_bits, c.overflow, c.symmetric);
   const auto make = [&] {
     return std::make_unique<const KeptTable>(
         KeptTable{has_table(c) ? std::make_unique<const ElementTable>(c) : nullptr});
   };
-  return Interned::find<KeptTable>(key, make).table.get();
+  return Interned::find<KeptTable>(c.key(), make).table.get();
 }
 
 ElementTable::ElementTable(const Conversion& c) : points_(points_of(*c.format)) {

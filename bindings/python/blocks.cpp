@@ -243,8 +243,8 @@ void add_blocks(py::module_& m) {
           "granularity", [](const BlockFormat& f) { return to_string(f.span); },
           "block, tensor, channel or row.")
       .def_property_readonly(
-          "rules", [](const BlockFormat& f) { return api::scale_rules_of(f); },
-          "Names of the scale rules that serve it.")
+          "rules", [](const BlockFormat& f) { return rules_serving(f).names; },
+          "Names of the scale rules without arguments that serve it.")
       .def_property_readonly("bits_per_element", &BlockFormat::bits_per_element,
                              "Of full blocks, without the tensor scale.")
       .def("__repr__", [](const BlockFormat& f) { return "numemu.format('" + f.name + "')"; })

@@ -76,12 +76,21 @@ std::shared_ptr<const Density> fold(std::unique_ptr<Density> density, bool folde
   return truncated(std::move(density), 0, std::numeric_limits<double>::infinity());
 }
 
+/// FAMILY:NUMBER[:UNIT] with the number as its shortest text, so that one law has one name.
+std::string canonical(std::string_view text) {
+  const std::size_t first = std::min(text.find(':'), text.size()),
+                    second = std::min(text.find(':', first + 1), text.size());
+  const auto number = number_argument(text.substr(std::min(first + 1, second), second - first - 1));
+  if (first == text.size() || !number) return std::string(text);
+  return fmt::format("{}:{}{}", text.substr(0, first), *number, text.substr(second));
+}
+
 }  // namespace
 
 Distribution Distribution::parse(std::string_view text, bool folded) {
   Distribution d;
   d.folded_ = folded;
-  d.name_ = folded ? fmt::format("|{}|", text) : std::string(text);
+  d.name_ = folded ? fmt::format("|{}|", canonical(text)) : canonical(text);
   const std::string_view family = text.substr(0, text.find(':'));
   if (family == "lognormal") {
     d.family_ = Family::lognormal;

@@ -22,7 +22,7 @@ class Distribution {
   /// Throws Error for another name (with the nearest) or a bad S.
   static Distribution parse(std::string_view text, bool folded);
 
-  /// "normal", "|laplace|", "lognormal:1.5:log2", as given.
+  /// "normal", "|laplace|", "lognormal:1.5:log2": one name for each law.
   const std::string& name() const { return name_; }
   const Density& density() const { return *density_; }
   /// Number i: the quantile of the 53-bit uniform (r + 1/2) 2^-53 made of the 32-bit pieces 2i and

@@ -47,7 +47,8 @@ std::string usage(const ScaleRule& rule) {
 }
 
 const ScaleRule* rule_meant(std::string_view text);
-Error unknown_rule(std::string_view text, const std::function<bool(const ScaleRule&)>& fit,
+using Fits = std::function<bool(const ScaleRule&)>;
+Error unknown_rule(std::string_view text, const Fits& fit,
                    const std::vector<std::string>& others = {});
 
 /// Reads one argument and adds its canonical text to `texts`.
@@ -102,6 +103,36 @@ const ScaleRule& made_rule(const ScaleRule& row, const CallText& call) {
   });
 }
 
+/// Whether what a row with arguments makes of some of them fits: of each rule without arguments, of
+/// a number that all take, of the first choice.
+bool makes_fitting(const ScaleRule& row, const Fits& fit) {
+  CallText call{row.name, {}};
+  std::size_t rule_at = row.arguments.size();
+  for (const ScaleArgument& argument : row.arguments) {
+    if (argument.kind == ScaleArgument::Kind::rule) rule_at = call.arguments.size();
+    call.arguments.push_back(
+        argument.kind == ScaleArgument::Kind::choice
+            ? std::string(argument.choices.front())
+            : fmt::format("{}", std::clamp(1.0, argument.least, argument.most)));
+  }
+  if (rule_at == row.arguments.size()) return fit(made_rule(row, call));
+  return std::ranges::any_of(all_scale_rules(), [&](const ScaleRule* inner) {
+    if (inner->make != nullptr) return false;
+    call.arguments[rule_at] = inner->name;
+    return fit(made_rule(row, call));
+  });
+}
+
+ServingRules fitting(const Fits& fit) {
+  ServingRules rules;
+  for (const ScaleRule* row : all_scale_rules()) {
+    if (row->make == nullptr && fit(*row)) rules.names.push_back(row->name);
+    if (row->make != nullptr && makes_fitting(*row, fit))
+      rules.with_arguments.push_back(usage(*row));
+  }
+  return rules;
+}
+
 /// The rule that a text means, whatever it serves; null for an unknown name.
 const ScaleRule* rule_meant(std::string_view text) {
   if (text.size() > kLongestText) return nullptr;
@@ -113,8 +144,7 @@ const ScaleRule* rule_meant(std::string_view text) {
 }
 
 /// Names the rules that fit, those with arguments with the arguments of the text, and others.
-Error unknown_rule(std::string_view text, const std::function<bool(const ScaleRule&)>& fit,
-                   const std::vector<std::string>& others) {
+Error unknown_rule(std::string_view text, const Fits& fit, const std::vector<std::string>& others) {
   if (parse_call(text).name == "delayed") {
     return Error(
         fmt::format("scale rule '{}': expected delayed outside other rules, as a recipe has "
@@ -133,15 +163,12 @@ Error unknown_rule(std::string_view text, const std::function<bool(const ScaleRu
 }
 
 /// The rule that a text means, which must be one that `fit`s; `what` is what those choose.
-const ScaleRule& find_among(std::string_view text, const std::string& what,
-                            const std::function<bool(const ScaleRule&)>& fit) {
+const ScaleRule& find_among(std::string_view text, const std::string& what, const Fits& fit) {
   const ScaleRule* const rule = rule_meant(text);
   if (rule == nullptr) throw unknown_rule(text, fit);
   if (fit(*rule)) return *rule;
-  std::vector<std::string> known;
-  for (const ScaleRule* row : all_scale_rules()) {
-    if (fit(*row)) known.push_back(row->name);
-  }
+  auto [known, with_arguments] = fitting(fit);
+  known.insert(known.end(), with_arguments.begin(), with_arguments.end());
   std::string message = fmt::format("scale rule '{}' has no {}, expected ", text, what);
   for (std::size_t i = 0; i < known.size(); ++i)
     message += (i == 0 ? "" : i + 1 == known.size() ? " or " : ", ") + known[i];
@@ -200,6 +227,10 @@ bool serves(const ScaleRule& rule, const BlockFormat& f) {
   const bool plain = f.affine == Affine::sym && !f.tensor_scale;
   return rule.scale != nullptr &&
          (plain || rule.serves_affine || (f.affine == Affine::sym && rule.serves_tensor_scale));
+}
+
+ServingRules rules_serving(const BlockFormat& f) {
+  return fitting([&](const ScaleRule& rule) { return serves(rule, f); });
 }
 
 const ScaleRule& find_scale_rule(std::string_view name) {

@@ -99,6 +99,12 @@ const ScaleRule& find_scale_rule(std::string_view name, const BlockFormat&);
 void require_scale_rule(std::string_view name, const std::vector<std::string>& others = {});
 /// The rule can choose the scales of that block format.
 bool serves(const ScaleRule&, const BlockFormat&);
+/// The names of the rules that serve a block format, and how those with arguments are written:
+/// "detuned(RULE,FACTOR)".
+struct ServingRules {
+  std::vector<std::string> names, with_arguments;
+};
+ServingRules rules_serving(const BlockFormat&);
 /// Every file's rule; those with arguments as they are without.
 std::vector<const ScaleRule*> all_scale_rules();
 /// The canonical text of the rule that a text means; the text itself where there is none.

@@ -180,9 +180,8 @@ OddQuotients::Plans OddQuotients::make_plans(const Conversion& c) {
 
 // The thresholds of a plan take some hundred conversions to find, so each plan is made once.
 const OddQuotients::Plans& OddQuotients::plans_of(const Conversion& c) {
-  const auto key = std::make_tuple(c.format->key(), c.rounding.mode, c.rounding.variant,
-                                   c.rounding.random_bits, c.overflow, c.symmetric);
-  return Interned::find<Plans>(key, [&] { return std::make_unique<const Plans>(make_plans(c)); });
+  return Interned::find<Plans>(c.key(),
+                               [&] { return std::make_unique<const Plans>(make_plans(c)); });
 }
 
 std::optional<OddQuotients> OddQuotients::make(const Conversion& c, float scale) {

@@ -80,7 +80,9 @@ TEST_CASE("api formats: facts of a format, and the nearest name of any kind", "[
   CHECK_THROWS_WITH(api::find_scalar_format("mxfp5"), Catch::Contains("mxfp4"));
   CHECK(api::is_block_name("mx(int8,16)"));
   CHECK_FALSE(api::is_block_name("e4m3fn"));
-  CHECK_FALSE(api::scale_rules_of(find_block_format("mxfp4")).empty());
+  const Json block = api::block_json(find_block_format("nvfp4"));
+  CHECK(block["scale_rules"] == Json({"absmax", "four-over-six", "mse(exact)"}));
+  CHECK(block["scale_rules_with_arguments"] == Json({"detuned(RULE,FACTOR)", "pow2(RULE,TO)"}));
 }
 
 }  // namespace formats_test

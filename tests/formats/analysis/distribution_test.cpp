@@ -64,6 +64,9 @@ TEST_CASE("the bits of draws are pinned", "[fast]") {
 TEST_CASE("names of distributions, and S in the unit it is given in", "[fast]") {
   CHECK(Distribution::parse("normal", false).name() == "normal");
   CHECK(Distribution::parse("laplace", true).name() == "|laplace|");
+  CHECK(Distribution::parse("student-t:5.0", false).name() == "student-t:5");
+  CHECK(Distribution::parse("lognormal:1.50", true).name() == "|lognormal:1.5|");
+  CHECK(Distribution::parse("lognormal:3.00:log2", false).name() == "lognormal:3:log2");
   // log2|x| with sigma 1 is ln|x| with sigma ln 2.
   const auto second = [](const char* name) {
     return Distribution::parse(name, false).density().moments(-kInfinity, kInfinity).p2;

@@ -111,6 +111,13 @@ TEST_CASE("rules are refused where they cannot serve, by naming those that can",
   refuse("floor", "nvfp4", "scale rule 'floor' has no scales for nvfp4, expected ");
   refuse("floor", "nvfp4", "absmax");
   refuse("mse(17)", "nvfp4", "four-over-six");
+  for (const char* f : {"mxfp4", "nvfp4", "group(int4,32,float16)"}) {
+    refuse(f == std::string("mxfp4") ? "absmax" : "floor", f, "detuned(RULE,FACTOR)");
+    refuse(f == std::string("mxfp4") ? "absmax" : "floor", f, "pow2(RULE,TO)");
+  }
+  refuse("floor", "group(int4,32,float16)", "lognormal(MARGIN)");
+  CHECK(rules_serving(find_block_format("mxfp4")).with_arguments ==
+        std::vector<std::string>{"detuned(RULE,FACTOR)", "pow2(RULE,TO)"});
   refuse("mse", "group(uint4,32,float16,zp)", "absmax");
   for (const char* serving : {"absmax", "mse(exact)", "mse(17)", "none"})
     refuse("floor", "group(int4,32,float16)", serving);
