@@ -528,6 +528,7 @@ ImportedModel OnnxImporter::run() {
   ImportedModel out = finish();
   sources.resize(out.graph.nodes.size(), -1);
   out.sources = std::move(sources);
+  out.swapped = std::move(swapped_);
   if (options_.one_sample) drop_unread(out);
   if (!by_values_.empty())
     note(

@@ -2,6 +2,7 @@
 // weights.
 #pragma once
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ struct ImportedModel {
   /// Of each node of the graph: the number of the file's node that it was made for, -1 for views of
   /// inputs and outputs and for what a branch of an If holds.
   std::vector<int> sources;
+  /// Products whose left operand is input 1 of the file's node, the right one input 0.
+  std::set<std::string, std::less<>> swapped = {};
   std::vector<std::string> notes = {};  ///< what of the import the user should know
 };
 

@@ -120,6 +120,8 @@ class OnnxImporter {
   OnnxValue repeated(const OnnxNode&, const OnnxValue&, std::size_t axis = 0);
   /// Tells the user, once.
   void note(std::string text) { notes_.insert(std::move(text)); }
+  /// That product has input 1 of the file's node on its left.
+  void note_swapped(const std::string& product) { swapped_.insert(product); }
   bool one_sample() const { return options_.one_sample; }
   /// Whether a node reads that output, or the model has it.
   bool is_read(const OnnxNode&, std::size_t output) const;
@@ -180,6 +182,7 @@ class OnnxImporter {
       nodes_of_constants_;
   std::map<std::string_view, const OnnxTensor*> initializers_;
   std::set<std::string> notes_;
+  std::set<std::string, std::less<>> swapped_;
   std::vector<std::string> by_values_;              // nodes that have constants of the run
   std::map<int, Tensor> evaluated_;                 // by value number, of few elements
   Tensor last_evaluated_;                           // of more

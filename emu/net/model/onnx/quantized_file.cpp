@@ -172,18 +172,18 @@ class QuantizedFile {
     return wanted;
   }
 
-  /// The number of the node's operand that is constant; the right one where both are computed.
-  std::size_t constant_of(const OnnxNode& node) const {
-    return node.inputs.size() > 1 && !live_.contains(node.inputs[0]) ? 0 : 1;
+  /// The number of the file's operand that the layer has on its left.
+  std::size_t left_of(const Node& product) const {
+    return imported_.swapped.contains(product.name) ? 1 : 0;
   }
 
   /// The input of the file's node that has the weight of its layer, and in which order. Nothing
   /// where the node is none of those whose weights the file can have as codes.
-  std::optional<WeightInput> weight_of(const OnnxNode& node, const Op& op) const {
-    const std::size_t constant = constant_of(node);
+  std::optional<WeightInput> weight_of(const OnnxNode& node, const Node& made) const {
+    const std::size_t constant = 1 - left_of(made);
     const auto found = constant < node.inputs.size() ? initializers_.find(node.inputs[constant])
                                                      : initializers_.end();
-    return weight_input(node, op, constant,
+    return weight_input(node, *made.op, constant,
                         found == initializers_.end() ? Shape() : found->second->dims);
   }
 
@@ -194,31 +194,6 @@ class QuantizedFile {
           imported_.graph.nodes[i].op->kind() == kind)
         return true;
     return false;
-  }
-
-  /// Whether a value of the imported graph is a constant, or a view of one that the file's node
-  /// needs.
-  bool is_constant(int value, std::size_t at) const {
-    for (;;) {
-      const int i = value - static_cast<int>(imported_.graph.inputs.size());
-      if (i < 0) return false;
-      const Node& node = imported_.graph.nodes[static_cast<std::size_t>(i)];
-      if (node.op->kind() == "constant") return true;
-      if (imported_.sources[static_cast<std::size_t>(i)] != static_cast<int>(at) ||
-          node.inputs.empty())
-        return false;
-      value = node.inputs[0];
-    }
-  }
-
-  /// The number of the file's operand that the layer has on its left.
-  std::size_t left_of(std::size_t at, std::size_t made) const {
-    const OnnxNode& node = file_.graph.nodes[at];
-    const Node& product = imported_.graph.nodes[made];
-    const std::size_t constant = constant_of(node);
-    if (!std::as_const(*product.op).parameters().empty()) return 1 - constant;
-    if (is_constant(product.inputs.at(0), at)) return constant;
-    return is_constant(product.inputs.at(1), at) ? 1 - constant : 0;
   }
 
   void quantize_input(std::size_t at, std::size_t input, const OnnxOperand& how,
@@ -261,9 +236,9 @@ class QuantizedFile {
     // A sum before the product is what the layer quantizes.
     if (!product || !node.domain.empty() || has_beside(at, "reduce_sum"))
       refuse(at, made.name, "a quantized operand");
-    const auto weight = weight_of(node, *made.op);
+    const auto weight = weight_of(node, made);
     const bool has_weight = !std::as_const(*made.op).parameters().empty();
-    const std::size_t left = left_of(at, index);
+    const std::size_t left = left_of(made);
     if (layer.weight && !weight) refuse(at, made.name, "a quantized weight");
     const bool rows = layer.activation && layer.activation->scale_of == OnnxScaleOf::row,
                turned = node.op_type == "Gemm" && integer_or(node, "transA", 0) != 0;
@@ -501,7 +476,7 @@ class QuantizedFile {
     const auto now = std::as_const(op).parameters();
     const auto before = std::as_const(*imported_.graph.nodes[made].op).parameters();
     const OnnxNode& node = file_.graph.nodes[at];
-    const auto weight = weight_of(node, op);
+    const auto weight = weight_of(node, *nodes_[made]);
     for (std::size_t i = 0; i < now.size(); ++i) {
       const std::vector<float> values = elements(now[i]);
       if (i >= before.size()) {

@@ -161,6 +161,7 @@ Labelled contracted(OnnxImporter& importer, const OnnxNode& node, Labelled a, La
     input = 0;
   }
   const std::string name = importer.layer_name(node, input);
+  if (input == 0) importer.note_swapped(name);
   a.value = importer.to_plain(importer.as_graph(a.value, ""));
   if (!b.value.is_constant()) b.value = importer.to_plain(b.value);
   for (const int label : a.labels) {

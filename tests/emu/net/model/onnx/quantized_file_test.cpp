@@ -653,11 +653,13 @@ TEST_CASE("products of integers whose scales are computed become MatMulInteger a
   }
 }
 
-TEST_CASE("a constant left operand has the scale of the operand that it is", "[fast]") {
-  ModelWriter w;
-  w.input("x", {-1, 3, 6, 4}).floats("m", {3, 5, 6}, numbers(90, 1));
-  w.node("MatMul", {"m", "x"}, {"y"}, {}, "stack").output("y");
-  const ImportedFile file = imported(w.file());
+namespace {
+
+/// Quantizes both operands of the one matmul, of which the graph has `constant` as a constant: each
+/// input of the file's node has the scale of the side on which the graph has it.
+void check_scales_of_sides(const std::string& bytes, std::string_view constant,
+                           const ImportOptions& options = {}) {
+  const ImportedFile file = imported(bytes, false, options);
   const Graph& graph = file.imported.graph;
   OnnxLayers layers;
   for (const Node& node : graph.nodes) {
@@ -669,7 +671,7 @@ TEST_CASE("a constant left operand has the scale of the operand that it is", "[f
     layers[node.name] = {.activation = left, .second = right};
   }
   REQUIRE(layers.size() == 1);
-  const ImportedFile back = imported(quantized_file(file, graph, layers));
+  const OnnxModel back = imported(quantized_file(file, graph, layers), false, options).model;
   const auto is_constant = [&](int value) {
     while (value >= static_cast<int>(graph.inputs.size())) {
       const Node& node = graph.nodes[static_cast<std::size_t>(value) - graph.inputs.size()];
@@ -683,16 +685,46 @@ TEST_CASE("a constant left operand has the scale of the operand that it is", "[f
   const bool constant_is_left = is_constant(product->inputs.at(0));
   REQUIRE(constant_is_left != is_constant(product->inputs.at(1)));
   std::map<std::string_view, float> steps;
-  for (const OnnxTensor& tensor : back.model.graph.initializers)
+  for (const OnnxTensor& tensor : back.graph.initializers)
     if (tensor.name.ends_with("_scale")) steps[tensor.name] = to_floats(tensor).at(0);
   int quantizers = 0;
-  for (const OnnxNode& node : back.model.graph.nodes) {
+  for (const OnnxNode& node : back.graph.nodes) {
     if (node.op_type != "QuantizeLinear") continue;
     ++quantizers;
-    const bool constant = node.inputs[0] == "m";
-    CHECK(steps.at(node.inputs[1]) == (constant == constant_is_left ? 0.25f : 0.5f));
+    CHECK(steps.at(node.inputs[1]) ==
+          ((node.inputs[0] == constant) == constant_is_left ? 0.25f : 0.5f));
   }
   CHECK(quantizers == 2);
+}
+
+}  // namespace
+
+TEST_CASE("a constant left operand has the scale of the operand that it is", "[fast]") {
+  ModelWriter w;
+  w.input("x", {-1, 3, 6, 4}).floats("m", {3, 5, 6}, numbers(90, 1));
+  w.node("MatMul", {"m", "x"}, {"y"}, {}, "stack").output("y");
+  check_scales_of_sides(w.file(), "m");
+}
+
+TEST_CASE("so has an operand that is constant once the arrays' shapes are known", "[fast]") {
+  for (const bool first : {true, false}) {
+    INFO(first);
+    ModelWriter w;
+    w.input("x", {-1, 6, 6}).floats("m", {1, 6, 6}, numbers(36, 1)).integers("first", {1}, {0});
+    w.integers("rows", {2}, {6, 6}).node("Shape", {"x"}, {"shape"});
+    w.node("Gather", {"shape", "first"}, {"batch"}, {attribute("axis", std::int64_t{0})});
+    w.node("Concat", {"batch", "rows"}, {"all"}, {attribute("axis", std::int64_t{0})});
+    w.node("Expand", {"m", "all"}, {"latents"});
+    w.node(
+        "MatMul",
+        first ? std::vector<std::string>{"latents", "x"} : std::vector<std::string>{"x", "latents"},
+        {"y"}, {}, "stack");
+    w.output("y");
+    ImportOptions options;
+    options.one_sample = true;
+    options.input_shapes["x"] = {4, 6, 6};
+    check_scales_of_sides(w.file(), "latents", options);
+  }
 }
 
 TEST_CASE("what the file cannot say is refused with the layer's name", "[fast]") {
