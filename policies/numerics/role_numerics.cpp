@@ -296,7 +296,13 @@ void RoleNumerics::product(const net::Step& step, const net::Product& product) {
     run.step = step.index;
     run.repetition = product.repetition_in(step);
   }
-  run_product(found, product, run);
+  try {
+    run_product(found, product, run);
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    if (text.find(product.layer) != std::string::npos) throw;
+    throw Error(fmt::format("layer {}: {}", product.layer, text), error.kind());
+  }
 }
 
 net::SharedTensor RoleNumerics::table(const net::Step& step, std::string_view name,

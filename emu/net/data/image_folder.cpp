@@ -10,7 +10,9 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
+#include <initializer_list>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "emu/net/data/byte_source.hpp"
@@ -49,23 +51,38 @@ std::vector<std::string> sorted_entries(const std::string& folder, bool folders)
   return names;
 }
 
-bool is_picture(const std::string& name) {
+enum class FileKind : std::uint8_t { picture, other_picture, other };
+
+FileKind kind_of(const std::string& name) {
   std::string end = fs::path(name).extension();
   std::transform(end.begin(), end.end(), end.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return end == ".png" || end == ".jpg" || end == ".jpeg";
+  const auto is_one_of = [&](std::initializer_list<std::string_view> ends) {
+    return std::find(ends.begin(), ends.end(), end) != ends.end();
+  };
+  if (is_one_of({".png", ".jpg", ".jpeg"})) return FileKind::picture;
+  if (is_one_of(
+          {".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", ".avif", ".heic", ".jp2"}))
+    return FileKind::other_picture;
+  return FileKind::other;
 }
 
 /// The first of each class, then the second of each, so that any first N hold all classes alike.
-std::vector<ImageFile> files_of(const std::string& folder,
-                                const std::vector<std::string>& classes) {
+/// Throws Error for a picture of a kind that is not read; adds the other files to `left_out`.
+std::vector<ImageFile> files_of(const std::string& folder, const std::vector<std::string>& classes,
+                                std::int64_t& left_out) {
   std::vector<std::pair<std::size_t, ImageFile>> placed;
   for (std::size_t label = 0; label < classes.size(); ++label) {
     const std::string own = folder + "/" + classes[label];
     std::size_t place = 0;
     for (const std::string& name : sorted_entries(own, false)) {
-      if (is_picture(name))
+      const FileKind kind = kind_of(name);
+      if (kind == FileKind::other_picture)
+        throw Error(fmt::format("{}/{}: expected .png, .jpg or .jpeg files", own, name));
+      if (kind == FileKind::picture)
         placed.push_back({place++, {own + "/" + name, static_cast<std::int32_t>(label)}});
+      else
+        ++left_out;
     }
   }
   std::stable_sort(placed.begin(), placed.end(),
@@ -104,10 +121,13 @@ class FolderSamples final : public Samples {
     }
     make_digest(cache);
     facts_.note = fmt::format(
-        "images: {} classes, {} training and {} test images, {} x {} x 3 after {}{}",
+        "images: {} classes, {} training and {} test images, {} x {} x 3 after {}{}{}",
         facts_.classes, facts_.sizes.train, facts_.sizes.test, first.height, first.width,
         resize_ == 0 ? "no resizing" : fmt::format("resizing to {}", resize_),
-        size_ == 0 ? "" : fmt::format(" and a centre crop of {}", size_));
+        size_ == 0 ? "" : fmt::format(" and a centre crop of {}", size_),
+        (left_out_ == 0 ? ""
+                        : fmt::format("; files left out, which are no images: {}", left_out_)) +
+            empty_);
   }
 
   void read(Part part, std::int64_t id, const AugmentDraw* draw, float* x,
@@ -144,10 +164,16 @@ class FolderSamples final : public Samples {
       }
     }
     const std::vector<std::string> classes = sorted_entries(test, true);
-    test_ = files_of(test, classes);
+    test_ = files_of(test, classes, left_out_);
     if (test_.empty())
       throw Error(test + ": expected a folder of .png, .jpg or .jpeg files for each class");
     const auto folders = static_cast<std::int64_t>(classes.size());
+    std::vector<bool> seen(classes.size());
+    for (const ImageFile& file : test_) seen[static_cast<std::size_t>(file.label)] = true;
+    if (const auto none = std::find(seen.begin(), seen.end(), false); none != seen.end())
+      empty_ = fmt::format("; classes without test images: {}, the first is '{}'",
+                           std::count(seen.begin(), seen.end(), false),
+                           classes[static_cast<std::size_t>(none - seen.begin())]);
     facts_.classes = options.whole("classes", folders, folders, kMostFolders);
     const std::int64_t taken = options.whole("calibration", 0, 1, kMostImages);
     if (validates_) {
@@ -157,7 +183,7 @@ class FolderSamples final : public Samples {
                                                 folder, ImageSamples::kCalibration));
       if (sorted_entries(folder + "/train", true) != classes)
         throw Error(folder + ": expected the same class folders in train as in " + test);
-      train_ = files_of(folder + "/train", classes);
+      train_ = files_of(folder + "/train", classes, left_out_);
     } else if (taken > 0) {
       if (taken >= static_cast<std::int64_t>(test_.size()))
         options.fail("calibration", fmt::format("fewer than the {} images", test_.size()));
@@ -241,7 +267,9 @@ class FolderSamples final : public Samples {
   }
 
   std::int64_t resize_, size_;
-  bool validates_ = false;  ///< train and test are folders of their own
+  bool validates_ = false;     ///< train and test are folders of their own
+  std::int64_t left_out_ = 0;  ///< files that are no pictures
+  std::string empty_;          ///< what the note says of classes without test images
   std::vector<float> table_;
   std::vector<ImageFile> train_, test_;
 };

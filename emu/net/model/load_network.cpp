@@ -102,7 +102,8 @@ Graph fitting(ImportedModel model, const std::string& path, const Dataset& data)
   } else if (model.inputs.size() != 1) {
     throw Error(path + ": expected a network of one input, found " +
                 std::to_string(model.inputs.size()) +
-                "; give a data set that names them: npy:FILE.npz with an array for each");
+                "; give a data set that names them: npy:FILE.npz with an array for each, x/NAME "
+                "for one called x or y");
   } else {
     const NamedShape expected = only_input(data);
     const Shape& shape = model.graph.inputs.at(0).shape;

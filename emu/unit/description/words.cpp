@@ -318,10 +318,11 @@ std::string sum_words(const UnitDescription& u) {
 
 std::string c_words(const UnitDescription& u) {
   const Format* c = c_format(u);
-  const std::string name = c != nullptr ? c->name : register_name(u.accumulator);
-  std::string text = fmt::format("C is {}, +0 where none is given. ", name);
   // What C is of one level, the register is of each sum of two.
   const bool two_levels = u.outer.every != 0;
+  const std::string name =
+      c != nullptr ? c->name : register_name(two_levels ? u.outer.accumulator : u.accumulator);
+  std::string text = fmt::format("C is {}, +0 where none is given. ", name);
   if (two_levels) {
     text += fmt::format(
         "The outer register starts from it. The register starts from +0 in each sum of {} "
