@@ -33,10 +33,10 @@ oracle::Compared compared_by(const Equality& equality) {
 }
 
 /// What the first line of a file of `numemu vectors` would say.
-const std::string& required(const std::string& text, const char* option) {
+const std::string& required(const std::string& text, const char* option, const char* what = "one") {
   if (text.empty())
     throw usage_error(
-        fmt::format("{}: expected one, as the file has no first line with it", option));
+        fmt::format("{}: expected {}, as the file has no first line with it", option, what));
   return text;
 }
 
@@ -48,7 +48,8 @@ Subject told_subject(const RecordsTold& o, std::int64_t k, UnitPtr& unit) {
     const Format& to = o.to.empty() ? oracle::usual_result(operation, from) : find_format(o.to);
     return oracle::operation_subject(
         operation, from, to, parse_rounding(o.rounding.empty() ? "rne" : o.rounding),
-        parse_overflow(required(o.overflow, "--overflow")), std::max<std::int64_t>(k, 1));
+        parse_overflow(required(o.overflow, "--overflow", "saturate, propagate or ieee")),
+        std::max<std::int64_t>(k, 1));
   }
   const auto format = [](const std::string& name) {
     return name.empty() ? nullptr : &find_format(name);
