@@ -429,58 +429,84 @@ AnalyzedFormat analyze_blocks(const BlockFormat& f, const std::string& rule,
 
 // Limits.
 
-/// What limits are computed for: element widths, rates, and blocks by width, size and scale.
-struct Asked {
-  std::set<int> widths;
-  std::set<double> rates;
-  std::set<std::tuple<int, std::int64_t, LimitScale>> blocks;
-};
+/// Blocks by width, size and scale for which levels and scales are looked for.
+using AskedBlocks = std::set<std::tuple<int, std::int64_t, LimitScale>>;
 
-void add_limits(const LawNumbers& numbers, const Asked& asked, std::vector<AnalyzedFormat>& rows) {
-  const std::size_t own = rows.size();
+/// Levels of the Lloyd-Max quantizer of a law, or of |x|: the cells of a symmetric one with twice
+/// the levels end at zero, and its upper half is that of |x|.
+std::vector<double> lloyd_levels(const std::string& law, int count, bool folded) {
+  std::vector<double> levels = lloyd_max(law, folded ? 2 * count : count);
+  if (folded) levels.erase(levels.begin(), levels.begin() + count);
+  return levels;
+}
+
+/// Limits of a law, or of |x|, for every width of its exact rows and the rate of every row, and the
+/// distance of these to Lloyd-Max levels.
+void add_law_limits(const LawNumbers& numbers, bool folded, std::vector<AnalyzedFormat>& rows) {
+  const Distribution& law = folded ? *numbers.folded : *numbers.law;
+  const std::string& name = folded ? law.name() : numbers.name;
   std::map<double, double> lloyd;  // SQNR by the number of bits
-  const auto add = [&](std::string name, double bits, double relative) {
-    rows.push_back({.format = std::move(name),
+  std::set<double> rates;
+  for (const AnalyzedFormat& row : rows) {
+    if (row.law != name) continue;
+    rates.insert(std::round(row.bits * 100) / 100);
+    if (row.kind == AnalyzedFormat::Kind::exact) lloyd.emplace(row.bits, 0);
+  }
+  const auto add = [&](std::string limit, double bits, double relative) {
+    rows.push_back({.format = std::move(limit),
                     .bits = bits,
-                    .law = numbers.name,
+                    .law = name,
                     .kind = AnalyzedFormat::Kind::limit,
                     .sqnr_db = decibels(1, relative)});
   };
-  if (numbers.law) {
-    const Density& law = numbers.law->density();
-    for (const int bits : asked.widths) {
-      if (bits > kWidestLimit) continue;
-      const double mse = nearest_level_mse(lloyd_max(numbers.name, 1 << bits), law);
-      lloyd[bits] = decibels(numbers.signal, mse);
-      add(fmt::format("limit: Lloyd-Max, {} levels", 1 << bits), bits, mse / numbers.signal);
-    }
-    for (const double rate : asked.rates)
-      add("limit: rate-distortion (Shannon's bound)", rate,
-          shannon_bound(law, rate) / numbers.signal);
+  const int widest = folded ? kWidestLimit - 1 : kWidestLimit;
+  std::erase_if(lloyd, [&](const auto& width) { return width.first > widest; });
+  for (auto& [bits, db] : lloyd) {
+    const int count = 1 << static_cast<int>(bits);
+    const double mse = nearest_level_mse(lloyd_levels(numbers.name, count, folded), law.density());
+    db = decibels(numbers.signal, mse);
+    add(fmt::format("limit: Lloyd-Max, {} levels", count), bits, mse / numbers.signal);
   }
-  for (const auto& [bits, size, scale] : asked.blocks)
-    add(fmt::format("limit: {} levels, {} scales, blocks of {}", 1 << bits,
-                    scale == LimitScale::e8m0 ? "E8M0" : "E4M3", size),
-        bits + 8.0 / static_cast<double>(size),
-        block_limit(numbers.x.data(), std::min(std::ssize(numbers.x), kLimitNumbers), size,
-                    1 << bits, scale));
-  for (std::size_t i = rows.size() - asked.blocks.size(); i < rows.size(); ++i)
-    rows[i].heavy_tails = numbers.heavy;
-  for (std::size_t i = 0; i < own; ++i) {
-    AnalyzedFormat& row = rows[i];
-    if (row.law != numbers.name || row.kind != AnalyzedFormat::Kind::exact) continue;
+  for (const double rate : rates)
+    add("limit: rate-distortion (Shannon's bound)", rate,
+        shannon_bound(law.density(), rate) / numbers.signal);
+  for (AnalyzedFormat& row : rows) {
+    if (row.law != name || row.kind != AnalyzedFormat::Kind::exact) continue;
     if (const auto found = lloyd.find(row.bits); found != lloyd.end())
       row.to_lloyd_db = row.sqnr_db - found->second;
   }
 }
 
-const char* kind_text(AnalyzedFormat::Kind kind) {
-  return kind == AnalyzedFormat::Kind::exact      ? "exact"
-         : kind == AnalyzedFormat::Kind::measured ? "measured"
-                                                  : "limit";
+void add_reached(const LawNumbers& numbers, const AskedBlocks& asked,
+                 std::vector<AnalyzedFormat>& rows) {
+  for (const auto& [bits, size, scale] : asked) {
+    const double error = block_limit(
+        numbers.x.data(), std::min(std::ssize(numbers.x), kLimitNumbers), size, 1 << bits, scale);
+    rows.push_back(
+        {.format = fmt::format("Lloyd's algorithm: {} levels, {} scales, blocks of {}", 1 << bits,
+                               scale == LimitScale::e8m0 ? "E8M0" : "E4M3", size),
+         .bits = bits + 8.0 / static_cast<double>(size),
+         .law = numbers.name,
+         .kind = AnalyzedFormat::Kind::reached,
+         .sqnr_db = decibels(1, error),
+         .heavy_tails = numbers.heavy});
+  }
 }
 
 }  // namespace
+
+const char* to_string(AnalyzedFormat::Kind kind) {
+  switch (kind) {
+    case AnalyzedFormat::Kind::exact:
+      return "exact";
+    case AnalyzedFormat::Kind::measured:
+      return "measured";
+    case AnalyzedFormat::Kind::reached:
+      return "reached";
+    default:
+      return "limit";
+  }
+}
 
 AnalysisTable analyze_table(const AnalysisTableRequest& request) {
   AnalysisTable table{.rounding = parse_rounding(request.rounding),
@@ -501,7 +527,7 @@ AnalysisTable analyze_table(const AnalysisTableRequest& request) {
     if (formats_and_rules.emplace(name, rule).second) tasks.push_back(task);
   };
   std::vector<std::string> unserved;
-  Asked asked;
+  AskedBlocks asked;
   const auto add = [&](const std::string& name) {
     const std::string meant = block_format_meant(name);
     Task task;
@@ -534,14 +560,12 @@ AnalysisTable analyze_table(const AnalysisTableRequest& request) {
       unserved.push_back(refused);
       return;
     }
-    const Format& element = task.block != nullptr ? *task.block->element : *task.scalar;
-    if (task.scalar != nullptr) asked.widths.insert(element.bits);
     if (task.block == nullptr) return;
     const BlockFormat& f = *task.block;
-    if (f.affine != Affine::sym || f.span != Span::block || element.bits > 8) return;
-    if (f.power_of_two_scale()) asked.blocks.insert({element.bits, f.size, LimitScale::e8m0});
-    if (f.scale->name == "float8_e4m3fn")
-      asked.blocks.insert({element.bits, f.size, LimitScale::e4m3});
+    const int bits = f.element->bits;
+    if (f.affine != Affine::sym || f.span != Span::block || bits > 8) return;
+    if (f.power_of_two_scale()) asked.emplace(bits, f.size, LimitScale::e8m0);
+    if (f.scale->name == "float8_e4m3fn") asked.emplace(bits, f.size, LimitScale::e4m3);
   };
   for (const std::string& name : format_list(request.formats)) add(name);
   if (tasks.empty() && !unserved.empty())
@@ -581,9 +605,9 @@ AnalysisTable analyze_table(const AnalysisTableRequest& request) {
     }
     for (const std::string& error : errors)
       if (!error.empty()) throw usage_error(error);
-    asked.rates.clear();
-    for (const AnalyzedFormat& row : rows) asked.rates.insert(std::round(row.bits * 100) / 100);
-    add_limits(numbers, asked, rows);
+    if (numbers.law)
+      for (const bool folded : {false, true}) add_law_limits(numbers, folded, rows);
+    add_reached(numbers, asked, rows);
     table.rows.insert(table.rows.end(), rows.begin(), rows.end());
   }
   return table;
@@ -597,7 +621,7 @@ Json analysis_table_json(const AnalysisTable& table) {
          {"bits", row.bits},
          {"scale_rule", row.rule.empty() ? Json() : Json(row.rule)},
          {"dist", row.law},
-         {"kind", kind_text(row.kind)},
+         {"kind", to_string(row.kind)},
          {"scale", row.scale ? Json(*row.scale) : Json()},
          {"sqnr_db", row.sqnr_db},
          {"sqnr_ci95",
@@ -622,7 +646,7 @@ std::string analysis_table_csv(const AnalysisTable& table) {
       "to_lloyd_max_db,rounding,overflow\n";
   for (const AnalyzedFormat& row : table.rows)
     text += fmt::format("\"{}\",{},\"{}\",\"{}\",{},{},{},{},{},{},\"{}\",{}\n", row.format,
-                        row.bits, row.rule, row.law, kind_text(row.kind), number(row.scale),
+                        row.bits, row.rule, row.law, to_string(row.kind), number(row.scale),
                         row.sqnr_db, number(row.half_db), row.heavy_tails, number(row.to_lloyd_db),
                         to_string(table.rounding), to_string(Overflow::saturate));
   return text;

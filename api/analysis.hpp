@@ -78,11 +78,12 @@ struct AnalyzedFormat {
     exact,     ///< an integral over the law
     measured,  ///< of the draws or the numbers of the file
     limit,     ///< of any format
+    reached,   ///< by Lloyd's algorithm over levels and scales: no bound
   };
   std::string format;     ///< canonical name; of a limit what it is
   double bits = 0;        ///< stored for an element; of a limit the rate
   std::string rule = {};  ///< canonical; empty for a limit
-  std::string law;
+  std::string law;        ///< "|normal|" for formats without sign, which have limits of their own
   Kind kind = Kind::exact;
   std::optional<double> scale = {};  ///< of a scalar format
   double sqnr_db = 0;
@@ -92,11 +93,14 @@ struct AnalyzedFormat {
   bool heavy_tails = false;  ///< of draws that show too little of their law (heavy_tails())
   std::optional<double> to_lloyd_db = {};  ///< SQNR above Lloyd-Max levels of as many element codes
 };
+/// "exact", "measured", "limit", "reached".
+const char* to_string(AnalyzedFormat::Kind);
 
 /// The rows of each law in the order of the request, then its limits: Lloyd-Max levels and
-/// Shannon's bound for every width of elements and every rate (not for a file, whose law is not
-/// known), and the block limit (formats/analysis/limits.hpp) for every width, block size and kind
-/// of scale, E8M0 or E4M3, of the block formats.
+/// Shannon's bound for every width of elements and every rate (of x, and of |x| for formats without
+/// sign; not for a file, whose law is not known), and what block_limit()
+/// (formats/analysis/limits.hpp) reaches for every width, block size and kind of scale, E8M0 or
+/// E4M3, of the block formats.
 struct AnalysisTable {
   Rounding rounding;
   std::int64_t n = 0;  ///< draws

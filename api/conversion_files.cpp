@@ -123,6 +123,8 @@ void check_request(const QuantizeRequest& o, const BlockFormat& f) {
   for (const auto& [option, path] : outputs) require_array_name(option, *path);
   if (!o.scales_in.empty() && !o.options.rule.empty())
     throw usage_error("--scales-in: not allowed with --scale-rule, which would choose them");
+  if (!o.scales_in.empty() && !o.options.scale_round.empty())
+    throw usage_error("--scale-round: not allowed with --scales-in, whose scales are not rounded");
   if (!o.tensor_scale_in.empty() && (o.options.no_tensor_scale || !f.tensor_scale))
     throw usage_error(
         fmt::format("--tensor-scale-in: {}", f.tensor_scale ? "not allowed with --no-tensor-scale"
@@ -142,12 +144,13 @@ void check_request(const QuantizeRequest& o, const BlockFormat& f) {
                                   f.power_of_two_scale() ? "powers of two" : "rounded by rne"));
 }
 
-/// What decoding the codes will need and this run does not write; "" for nothing.
+/// What decoding the codes will need and this run neither writes nor was given; "" for nothing.
 std::string missing_to_decode(const QuantizeRequest& o, const BlockFormat& f) {
   if (o.parts.codes.empty()) return "";
   std::vector<std::string> missing;
-  if (o.parts.scales.empty()) missing.emplace_back("--scales");
-  if (f.tensor_scale && o.parts.tensor_scale.empty() && !o.options.no_tensor_scale)
+  if (o.parts.scales.empty() && o.scales_in.empty()) missing.emplace_back("--scales");
+  if (f.tensor_scale && o.parts.tensor_scale.empty() && o.tensor_scale_in.empty() &&
+      !o.options.no_tensor_scale)
     missing.emplace_back("--tensor-scale");
   if (f.affine != Affine::sym && o.parts.zero_points.empty()) missing.emplace_back("--zero-points");
   return joined(missing, " and ");

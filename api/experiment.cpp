@@ -6,6 +6,7 @@
 
 #include "api/cluster/plan.hpp"
 #include "api/studies.hpp"
+#include "api/text/lists.hpp"
 #include "emu/net/run_context.hpp"
 #include "experiments/engine/experiment_file.hpp"
 #include "formats/error.hpp"
@@ -197,6 +198,11 @@ ExperimentRequest experiment_of(const SearchRequest& asked) {
     for (const std::string& law : asked.dist)
       if (law.empty()) throw usage_error("--dist: expected a law or a file, found nothing");
   }
+  if (asked.measured && asked.refine && *asked.measured > *asked.refine)
+    throw usage_error(
+        fmt::format("--measured: expected at most the {} of --refine, of which the best are "
+                    "measured, found {}",
+                    *asked.refine, *asked.measured));
   const auto set = [&](const char* key, const std::string& value) {
     if (!value.empty()) out.settings.push_back(fmt::format("{}={}", key, value));
   };
@@ -210,7 +216,7 @@ ExperimentRequest experiment_of(const SearchRequest& asked) {
   set_number("mac_cost", asked.mac);
   set_number("max_loss", asked.max_loss);
   set("tune", asked.tune);
-  set("formats", joined_by_commas(asked.formats));
+  set("formats", joined_by_commas(format_list(asked.formats, "--formats")));
   set("blocks", joined_by_commas(asked.blocks));
   set("scales", joined_by_commas(asked.scales));
   set("rules", joined_by_commas(asked.rules));

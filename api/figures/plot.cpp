@@ -35,8 +35,12 @@ WrittenPlot write_page(const Json& page, const std::string& out) {
   return written;
 }
 
-/// Letters, digits and '-'.
+constexpr const char* kHeavy = ", heavy tails";
+
+/// Letters, digits and '-'; "abs-normal" of the law |normal|.
 std::string file_words_of(std::string text) {
+  if (text.size() > 2 && text.front() == '|' && text.back() == '|')
+    text = "abs-" + text.substr(1, text.size() - 2);
   std::ranges::replace_if(
       text, [](unsigned char c) { return std::isalnum(c) == 0; }, '-');
   return text;
@@ -51,6 +55,16 @@ const char* family_of(const std::string& format) {
       return "codebook";
     default:
       return "int";
+  }
+}
+
+/// Points of draws that show too little of their law are hollow, and the records say which they
+/// are.
+void mark_heavy_tails(Json& page) {
+  const auto heavy = [](const Json& series) { return series.get<std::string>().ends_with(kHeavy); };
+  for (Json& chart : page["experiment"]) {
+    for (Json& series : chart["series"]) series["hollow"] = heavy(series["name"]);
+    for (Json& record : chart["records"]) record["heavy_tails"] = heavy(record["series"]);
   }
 }
 
@@ -69,17 +83,17 @@ WrittenPlot plot_error(const AnalysisTableRequest& request, const std::string& o
       // The colours and shapes that they have in reports.
       for (const char* family : {"float", "int"}) chart.of(family);
     }
+    if (row.kind == AnalyzedFormat::Kind::reached) continue;
     if (row.kind == AnalyzedFormat::Kind::limit) {
       // "limit: Lloyd-Max, 16 levels": a line for each kind.
       std::string name = row.format.starts_with("limit: ") ? row.format.substr(7) : row.format;
       if (name.starts_with("Lloyd-Max")) name = "Lloyd-Max";
-      if (name.find(" scales, blocks") == std::string::npos)
-        chart.of(name, true).points.push_back({.x = row.bits, .y = row.sqnr_db});
+      chart.of(name, true).points.push_back({.x = row.bits, .y = row.sqnr_db});
       continue;
     }
     const std::string name = !request.rules.empty() ? row.format + ", " + row.rule : row.format;
     if (row.heavy_tails) heavy.insert(row.law);
-    chart.of(family_of(row.format))
+    chart.of(std::string(family_of(row.format)) + (row.heavy_tails ? kHeavy : ""))
         .points.push_back({.x = row.bits,
                            .name = name,
                            .y = row.sqnr_db,
@@ -94,7 +108,7 @@ WrittenPlot plot_error(const AnalysisTableRequest& request, const std::string& o
     chart.caption = fmt::format(
         "SQNR of {} saturate against stored bits of an element{}.", to_string(table.rounding),
         heavy.contains(law)
-            ? fmt::format("; block formats on {} draws, whose tails are too heavy for "
+            ? fmt::format("; block formats (hollow) on {} draws, whose tails are too heavy for "
                           "so few: not comparable with the integrals of the others",
                           table.n)
             : "");
@@ -102,9 +116,10 @@ WrittenPlot plot_error(const AnalysisTableRequest& request, const std::string& o
     chart.y = "SQNR, dB";
     rows.push_back({"error-" + file_words_of(law), chart_row(chart)});
   }
-  return write_page(experiments::paper_page(rows, experiments::chart_datasets({}, nullptr),
-                                            experiments::embedded_assets()),
-                    out);
+  Json page = experiments::paper_page(rows, experiments::chart_datasets({}, nullptr),
+                                      experiments::embedded_assets());
+  mark_heavy_tails(page);
+  return write_page(page, out);
 }
 
 WrittenPlot plot_cells(const std::vector<std::string>& formats, const std::string& out) {

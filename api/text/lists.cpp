@@ -86,7 +86,8 @@ std::vector<std::string> expanded_lists(const std::vector<std::string>& lists) {
   return all;
 }
 
-std::vector<std::string> format_list(const std::vector<std::string>& lists) {
+std::vector<std::string> format_list(const std::vector<std::string>& lists,
+                                     const std::string& option) {
   std::vector<std::string> all;
   for (const std::string& text : expanded_lists(lists)) {
     if (!text.starts_with("all:")) {
@@ -96,7 +97,7 @@ std::vector<std::string> format_list(const std::vector<std::string>& lists) {
     const std::string width = text.substr(4);
     if (width.size() != 1 || width[0] < '3' || width[0] > '0' + kWidestOfAll)
       throw usage_error(
-          fmt::format("--format: '{}', expected all:3 to all:{}", text, kWidestOfAll));
+          fmt::format("{}: '{}', expected all:3 to all:{}", option, text, kWidestOfAll));
     for (std::string& name : described_formats(width[0] - '0')) all.push_back(std::move(name));
   }
   return all;

@@ -13,6 +13,7 @@ std::vector<std::string> expanded_lists(const std::vector<std::string>&);
 
 /// expanded_lists() of names of formats, where "all:B" is every described scalar format of 3 to B
 /// bits, each encoding once. Throws Error naming --format unless B is 3 to 8.
-std::vector<std::string> format_list(const std::vector<std::string>&);
+std::vector<std::string> format_list(const std::vector<std::string>&,
+                                     const std::string& option = "--format");
 
 }  // namespace numemu::api

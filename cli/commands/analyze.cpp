@@ -141,19 +141,20 @@ int run_table(const AnalyzeOptions& options) {
                          : fmt::format("{} draws of a law, seed {}", table.n, table.seed));
   std::vector<std::vector<std::string>> rows;
   for (const api::AnalyzedFormat& row : table.rows)
-    rows.push_back({row.format, fmt::format("{:.5g}", row.bits), row.rule, row.law,
-                    row.scale ? fmt::format("{:.6g}", *row.scale) : "",
-                    fmt::format("{:.2f}", row.sqnr_db),
-                    row.heavy_tails ? "heavy tails"
-                    : row.half_db   ? fmt::format("+-{:.2f}", *row.half_db)
-                                    : "",
-                    row.to_lloyd_db ? fmt::format("{:.2f}", *row.to_lloyd_db) : "",
-                    row.kind == api::AnalyzedFormat::Kind::exact      ? "exact"
-                    : row.kind == api::AnalyzedFormat::Kind::measured ? "measured"
-                                                                      : "limit"});
+    rows.push_back(
+        {row.format, fmt::format("{:.5g}", row.bits), row.rule, row.law,
+         row.scale ? fmt::format("{:.6g}", *row.scale) : "", fmt::format("{:.2f}", row.sqnr_db),
+         row.heavy_tails ? "heavy tails"
+         : row.half_db   ? fmt::format("+-{:.2f}", *row.half_db)
+                         : "",
+         row.to_lloyd_db ? fmt::format("{:.2f}", *row.to_lloyd_db) : "", to_string(row.kind)});
   fmt::print("{}", api::text_table({"format", "bits", "scale rule", "law", "scale", "SQNR dB",
                                     "at 95 %", "to Lloyd-Max", "how"},
                                    rows));
+  if (std::ranges::any_of(table.rows, [](const api::AnalyzedFormat& row) {
+        return row.kind == api::AnalyzedFormat::Kind::reached;
+      }))
+    fmt::print("\nreached: by Lloyd's algorithm on the numbers; no bound\n");
   if (std::ranges::any_of(table.rows, &api::AnalyzedFormat::heavy_tails))
     fmt::print(
         "\nheavy tails: few of the draws have most of the squares; SQNR is that of these draws, "

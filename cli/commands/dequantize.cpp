@@ -97,6 +97,10 @@ int run_dequantize(const DequantizeOptions& options) {
     if (request.out.empty()) throw usage_error("--out: expected a file");
     return convert(options);
   }
+  if (options.unpack.in.ends_with(".npy"))
+    throw usage_error(fmt::format(
+        "--in: expected a checkpoint, safetensors or GGUF, found {0}; for codes: --codes {0}",
+        harmless(options.unpack.in)));
   bool own = request.no_tensor_scale || block.size || block.axis;
   for (const std::string* text :
        {&parts.codes, &parts.scales, &parts.tensor_scale, &parts.zero_points, &block.block,

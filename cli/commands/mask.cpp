@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <initializer_list>
@@ -64,7 +65,7 @@ void check_axis(const Array& x, const unit::Pattern& p, std::size_t axis, CheckR
         std::uint32_t bits = 0;
         for (std::int64_t k = g; k < std::min(length, g + p.group); ++k)
           bits |= (v[(o * length + k) * inner + i] != 0 ? 1u : 0u) << (k - g);
-        const int kept = unit::choose(p, bits).count;
+        const int kept = p.pairwise ? unit::choose(p, bits).count : std::popcount(bits);
         if (kept <= p.kept) continue;
         ++result.violations;
         if (result.shown.size() >= kShownViolations) continue;
@@ -134,8 +135,18 @@ int run_check(const MaskCommand& o) {
   return result.violations == 0 ? kFine : kMismatch;
 }
 
+/// Tiles may be larger than the groups of which sparse units read the kept elements.
+void require_unit_pattern(const char* option, const policies::MaskPolicy& policy) {
+  if (policy.rule->span != MaskSpan::tensor && policy.pattern.group > unit::kMostGroup)
+    throw usage_error(
+        fmt::format("{}: expected N:M with M <= {}, as sparse units have it, found {}", option,
+                    unit::kMostGroup, unit::to_string(policy.pattern)));
+}
+
 int run_expand(const MaskCommand& o) {
-  const unit::Pattern p = policies::parse_mask(o.mask.rule).pattern;
+  const policies::MaskPolicy policy = policies::parse_mask(o.mask.rule);
+  require_unit_pattern("--expand", policy);
+  const unit::Pattern p = policy.pattern;
   const MetaLayout layout = unit::parse_meta_layout(o.meta_layout);
   if (o.meta.empty() || o.out.empty())
     throw usage_error("--expand: expected --meta, whose places the elements go to, and --out");
@@ -207,9 +218,11 @@ void add_compressed(const MaskCommand& o, const api::MaskedArray& masked, Output
   files.add_array("meta", o.meta, ArrayType::uint8, words, packed.data.data());
 }
 
-/// How many masks the rule's pattern admits; nothing where it has none.
+/// How many masks the rule's pattern admits; nothing where it has none, or where they are too many
+/// to be counted.
 std::optional<api::MaskCounts> counts_of(const policies::MaskPolicy& policy) {
-  if (policy.rule->span == MaskSpan::tensor) return std::nullopt;
+  if (policy.rule->span == MaskSpan::tensor || policy.pattern.group > unit::kMostGroup)
+    return std::nullopt;
   const std::string family = policy.rule->span == MaskSpan::tile                   ? "transposable"
                              : policy.rule->name == std::string_view("sequential") ? "sequential"
                                                                                    : "group";
@@ -271,7 +284,9 @@ int run_mask(const MaskCommand& o) {
   for (const auto& [option, path] : outputs) api::require_array_name(option, *path);
   api::MaskOptions options = o.mask;
   if (o.axis) options.axis = static_cast<int>(*o.axis);
-  const Array x = read_maskable(o, api::parse_array_mask(options.rule));
+  const policies::MaskPolicy policy = api::parse_array_mask(options.rule);
+  if (!o.compressed.empty()) require_unit_pattern("--compressed", policy);
+  const Array x = read_maskable(o, policy);
   const api::MaskedArray masked = api::mask(x, options);
   OutputFiles files;
   if (!o.out.empty()) files.add_numbers("values", o.out, find_format("float32"), masked.values);

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "cli/command.hpp"
 #include "cli/talk.hpp"
 #include "formats/error.hpp"
@@ -13,7 +15,8 @@ namespace {
 struct PlotOptions {
   std::string kind, rows, out;
   api::AnalysisTableRequest table;
-  std::int64_t seed = 0;
+  std::optional<std::string> rounding;
+  std::optional<std::int64_t> seed;
 };
 
 constexpr const char *kError = "error", *kCells = "cells", *kPredicted = "predicted";
@@ -34,11 +37,16 @@ api::WrittenPlot plot(const PlotOptions& options) {
   (predicted ? require_given : refuse_given)(!options.rows.empty(), options, "--rows");
   (predicted ? refuse_given : require_given)(!table.formats.empty(), options, "--format");
   (error ? require_given : refuse_given)(!table.numbers.empty(), options, "--dist");
-  if (!error) refuse_given(!table.rules.empty(), options, "--scale-rule");
+  if (!error) {
+    refuse_given(!table.rules.empty(), options, "--scale-rule");
+    refuse_given(options.rounding.has_value(), options, "--rounding");
+    refuse_given(options.seed.has_value(), options, "--seed");
+  }
   if (predicted) return api::plot_predicted(options.rows, options.out);
   if (!error) return api::plot_cells(table.formats, options.out);
   api::AnalysisTableRequest asked = table;
-  asked.seed = static_cast<std::uint64_t>(options.seed);
+  asked.rounding = options.rounding.value_or(asked.rounding);
+  asked.seed = static_cast<std::uint64_t>(options.seed.value_or(0));
   return api::plot_error(asked, options.out);
 }
 
@@ -68,7 +76,7 @@ void add_plot(Program& program) {
                  "Laws and .npy files as in analyze, a figure for each");
   command.option("--scale-rule NAME...", options.table.rules,
                  "Scale rules as in analyze (default: best, or that of the block format)");
-  command.option("--rounding R", options.table.rounding, "rne rna rtz rup rdn rodd sr(n)");
+  command.option("--rounding R", options.rounding, "rne rna rtz rup rdn rodd sr(n)");
   command.option("--rows DIR", options.rows, "Folder of a sweep with predictions");
   command.option("--out DIR", options.out, "Folder for SVG, PDF and CSV").required();
   command.option("--seed S", options.seed, "Seed of the draws (default 0)").whole(0, INT64_MAX);

@@ -42,7 +42,23 @@ int report_systems(const ReportOptions& options) {
   return kFine;
 }
 
+/// --cite and --columns print, and write or judge nothing.
+void refuse_beside(const ReportOptions& options, const char* printed) {
+  for (const auto& [option, given] : {std::pair("--out", !options.html.empty()),
+                                      {"--csv", !options.csv.empty()},
+                                      {"--sqlite", !options.sqlite.empty()},
+                                      {"--markdown", !options.markdown.empty()},
+                                      {"--figures", !options.figures.empty()},
+                                      {"--gate", options.gate.gate().has_value()},
+                                      {"--no-predictions", !options.predictions},
+                                      {"--json", options.json}})
+    if (given) throw usage_error(fmt::format("{}: not allowed with {}", option, printed));
+}
+
 int run_report(const ReportOptions& options) {
+  if (options.columns && options.cite) throw usage_error("--cite: not allowed with --columns");
+  if (options.columns || options.cite)
+    refuse_beside(options, options.cite ? "--cite" : "--columns");
   if (options.columns) {
     fmt::print("{}", experiments::columns_page());
     return kFine;

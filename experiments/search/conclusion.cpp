@@ -376,9 +376,10 @@ void judge_search(const std::vector<SearchEntry>& entries, Conclusion& out) {
 
 std::string write_search_recipe(const std::string& folder, const char* name, const Json& recipe) {
   std::filesystem::create_directories(folder);
-  const std::string path = fmt::format("{}/recipe-{}.json", folder, name);
-  write_atomically(path, {policies::Recipe::parse(recipe, "search").json().dump(2), "\n"});
-  return path;
+  const std::string file = fmt::format("recipe-{}.json", name);
+  write_atomically(folder + "/" + file,
+                   {policies::Recipe::parse(recipe, "search").json().dump(2), "\n"});
+  return file;
 }
 
 void say_cheapest(const ExperimentRun& run, const std::vector<SearchEntry>& front,
@@ -439,15 +440,15 @@ void say_cheapest(const ExperimentRun& run, const std::vector<SearchEntry>& fron
   }
   const Tried& found = cheapest.order[*cheapest.found];
   const SearchEntry& entry = front[found.candidate];
-  const std::string path =
+  const std::string file =
       write_search_recipe(run.out, tuning != nullptr ? "cheapest-tuned" : "cheapest", entry.recipe);
   if (!out.answer.empty()) out.sentences.push_back(out.answer);  // before tuning
   out.answer = fmt::format(
       "The cheapest {}configuration that surely loses at most {:g} points is {} with {:.3f} bits: "
       "it loses {:+.2f} [{:+.2f}, {:+.2f}] points on {} test samples (95 % for all {} looks "
-      "together, Bonferroni). Its recipe: {}",
+      "together, Bonferroni). Its recipe: {} in this folder",
       tuned, 100 * limit, entry.name, entry.configured.bits, 100 * found.mean(),
-      100 * found.loss.low, 100 * found.loss.high, found.answers.n, cheapest.looks, path);
+      100 * found.loss.low, 100 * found.loss.high, found.answers.n, cheapest.looks, file);
   const auto open = [&](const Tried& tried) {
     return !tried.keeps && tried.candidate < found.candidate;
   };
@@ -456,11 +457,13 @@ void say_cheapest(const ExperimentRun& run, const std::vector<SearchEntry>& fron
         "Cheaper ones may lose no more: these test samples leave them undecided. --images takes "
         "more.");
   if (tuning != nullptr)
-    out.sentences.push_back(fmt::format(
-        "The command that writes its weights: numemu tune --net {} --data {} --recipe {} --steps "
-        "'{}' --samples {} --seed {}",
-        run.settings.text("net"), run.settings.text("data"), path, tuning->steps, tuning->samples,
-        run.seed));
+    out.sentences.push_back(
+        fmt::format("The command that writes its weights, DIR being this folder: numemu tune --net "
+                    "{} --data {} "
+                    "--recipe DIR/{} --steps "
+                    "'{}' --samples {} --seed {}",
+                    run.settings.text("net"), run.settings.text("data"), file, tuning->steps,
+                    tuning->samples, run.seed));
 }
 
 }  // namespace numemu::experiments

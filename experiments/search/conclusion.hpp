@@ -139,7 +139,8 @@ std::string best_sentence(const SearchSpace&, const SearchRanking&,
 /// Predictions beside measurements, how well they rank, and what was missed by trusting them.
 void judge_search(const std::vector<SearchEntry>& measured, Conclusion&);
 
-/// Writes FOLDER/recipe-NAME.json, which other commands take; returns its path.
+/// Writes FOLDER/recipe-NAME.json, which other commands take; returns the file's name.
+/// The conclusion is the same in every folder.
 std::string write_search_recipe(const std::string& folder, const char* name, const Json& recipe);
 /// A table of what was tried, its points in the first chart, and the answer with its recipe;
 /// `front` are the candidates. `tuning`: how each was tuned, or null.

@@ -424,6 +424,9 @@ Conclusion run_network(const ExperimentRun& run) {
       "refined by noise of random phase, {} measured, {}.",
       ranking.configurations, space.weights.distinct(), space.activations.distinct(),
       space.units.size(), refined.size(), measured.size(), drawn_text(measured)));
+  if (measured_count > refined_count)
+    said.push_back(fmt::format("{}: {} of the best are measured, not {}: no more were refined.",
+                               settings.named("refine"), refined_count, measured_count));
   if (settings.integer("images") > bench.eval_images)
     said.push_back(fmt::format("{}: the data set has {} test samples, all of which were taken.",
                                settings.named("images"), bench.eval_images));
@@ -452,8 +455,8 @@ Conclusion run_network(const ExperimentRun& run) {
     conclusion.answer = best_sentence(space, ranking, refined, measured, budget);
     const auto trusted = std::ranges::find(measured, false, &SearchEntry::random);
     if (trusted != measured.end())
-      conclusion.sentences.push_back(
-          fmt::format("Its recipe: {}", write_search_recipe(run.out, "best", trusted->recipe)));
+      conclusion.sentences.push_back(fmt::format(
+          "Its recipe: {} in this folder", write_search_recipe(run.out, "best", trusted->recipe)));
   }
   if (const std::string sentence = best_of_all(configurations(records)); !sentence.empty())
     conclusion.sentences.push_back(sentence);

@@ -73,7 +73,8 @@ double differential_entropy(const Density& law) {
 }
 
 double shannon_bound(const Density& law, double bits) {
-  const double variance = law.moments(-kUnbounded, kUnbounded).p2;
+  const Density::Moments m = law.moments(-kUnbounded, kUnbounded);
+  const double variance = m.p2 - m.p1 * m.p1;
   const double bound = portable::exp2(2 * (differential_entropy(law) - bits)) /
                        (2 * std::numbers::pi * std::numbers::e);
   return std::min(bound, variance);

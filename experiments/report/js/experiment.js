@@ -7,6 +7,13 @@ function experimentFigure(spec, chart, width) {
   const bars = chart.kind === "bars";
   const COLOURS = ["--float", "--int", "--mixed", "--other", "--block", "--muted", "--c6", "--c7", "--c8", "--c9", "--c10", "--c11", "--c12", "--c13"];
   const SHAPES = ["circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-right", "triangle-left"];
+  // The same with a hole, for series that are marked so: the outline runs one way, the hole the other.
+  const HOLLOW = {
+    circle: "M1,0A1,1,0,1,1,-1,0A1,1,0,1,1,1,0ZM0.65,0A0.65,0.65,0,1,0,-0.65,0A0.65,0.65,0,1,0,0.65,0Z",
+    square: "M-1,-1H1V1H-1ZM-0.65,-0.65V0.65H0.65V-0.65Z",
+    "triangle-up": "M0,-1.1L1.1,0.9L-1.1,0.9ZM0,-0.52L-0.64,0.64L0.64,0.64Z",
+    diamond: "M0,-1.2L1.2,0L0,1.2L-1.2,0ZM0,-0.75L-0.75,0L0,0.75L0.75,0Z",
+  };
   const DASHES = [[6, 4], [2, 3], [8, 3, 2, 3]];  // of lines that take a colour for the second time
   const LAW_DASHES = [[5, 4], [2, 3], [9, 3, 2, 3]];  // of predictions without a measurement
   const FEW = 16;  // names that can stand beside their points
@@ -62,7 +69,8 @@ function experimentFigure(spec, chart, width) {
   // As many entries side by side as the widest leaves room for.
   const legendColumns = (texts, beside = 60) => Math.max(1, Math.floor((width - beside) / (6 * Math.max(...texts.map((text) => text.length)) + 40)));
   const dotted = new Set(records.filter(dot).map((d) => d.series));
-  const shape = chart.series.map((s) => (dotted.has(s.name) ? SHAPES[s.colour % SHAPES.length] : "stroke"));
+  const shapeOf = (s, full = SHAPES[s.colour % SHAPES.length]) => (s.hollow ? HOLLOW[full] ?? HOLLOW.circle : full);
+  const shape = chart.series.map((s) => (dotted.has(s.name) ? shapeOf(s) : "stroke"));
   // Predictions of what is measured have its colour: one entry of the legend stands for their dashes.
   const said = [...chart.series.filter((s) => !beside(s)), ...chart.series.filter(beside).slice(0, 1)];
   const entry = (s) => words(beside(s) ? "predicted" : chart.series.some((other) => beside(other) && other.group === s.group) ? s.group : s.name);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -236,7 +237,9 @@ TEST_CASE("analyze: many formats and laws share one table with their limits", "[
   const Json ends = find("nvfp4", "normal")["sqnr_ci95"];
   CHECK((ends[1].get<double>() - ends[0].get<double>()) / 2 == Approx(1.96 * 0.0226).epsilon(0.35));
   CHECK(find("int4", "normal")["sqnr_ci95"].is_null());
-  CHECK(find("limit: 16 levels, E8M0 scales, blocks of 32", "normal")["sqnr_ci95"].is_null());
+  const Json reached = find("Lloyd's algorithm: 16 levels, E8M0 scales, blocks of 32", "normal");
+  CHECK(reached["sqnr_ci95"].is_null());
+  CHECK(reached["kind"] == "reached");
   CHECK(find("limit: Lloyd-Max, 8 levels", "laplace")["sqnr_db"].get<double>() ==
         Approx(12.64).margin(0.011));
   // 6.02 dB a bit of a normal law.
@@ -244,10 +247,9 @@ TEST_CASE("analyze: many formats and laws share one table with their limits", "[
     if (row["dist"] == "normal" && row["format"] == "limit: rate-distortion (Shannon's bound)")
       CHECK(row["sqnr_db"].get<double>() ==
             Approx(20 * std::log10(2.0) * row["bits"].get<double>()));
-  CHECK(find("limit: 16 levels, E8M0 scales, blocks of 32", "normal")["sqnr_db"].get<double>() >
-        find("mxfp4", "normal")["sqnr_db"].get<double>());
-  CHECK(find("limit: 16 levels, E4M3 scales, blocks of 16", "normal")["sqnr_db"].get<double>() >
-        find("nvfp4", "normal")["sqnr_db"].get<double>() + 1);
+  CHECK(reached["sqnr_db"].get<double>() > find("mxfp4", "normal")["sqnr_db"].get<double>());
+  CHECK(find("Lloyd's algorithm: 16 levels, E4M3 scales, blocks of 16", "normal")["sqnr_db"]
+            .get<double>() > find("nvfp4", "normal")["sqnr_db"].get<double>() + 1);
 
   const Result r = s.analyze(
       "--format e2m1,int4 --dist 'student-t:4' --scale-rule best,absmax,power-of-two --csv t.csv");
@@ -255,6 +257,38 @@ TEST_CASE("analyze: many formats and laws share one table with their limits", "[
   REQUIRE(r.code == 0);
   CHECK_THAT(r.out, Contains("rne saturate"));
   CHECK_THAT(read_file(s.path + "/t.csv"), Contains("\"float4_e2m1fn\",4,\"power-of-two\""));
+}
+
+TEST_CASE("analyze: limits of formats without sign are those of the law of |x|", "[fast]") {
+  const AnalyzeScratch s;
+  for (const std::string law : {"normal", "laplace", "uniform", "lognormal:1"}) {
+    const std::string folded = "|" + law + "|";
+    const Json rows = s.json("--format uint4,int4,uint12 --dist " + law)["rows"];
+    std::map<std::string, double> lloyd, shannon;  // of 4 bits
+    for (const Json& row : rows) {
+      const double db = row["sqnr_db"].get<double>();
+      if (row["bits"] != 4) continue;
+      const std::string format = row["format"].get<std::string>(), of = row["dist"];
+      if (format == "limit: Lloyd-Max, 16 levels") lloyd[of] = db;
+      if (format.starts_with("limit: rate-distortion")) shannon[of] = db;
+    }
+    CAPTURE(law);
+    REQUIRE(lloyd.size() == 2);
+    REQUIRE(shannon.size() == 2);
+    // A law of magnitudes has a bit less.
+    CHECK(shannon[folded] - shannon[law] == Approx(20 * std::log10(2.0)).epsilon(1e-6));
+    for (const Json& row : rows) {
+      if (row["kind"] != "exact" || row["bits"] != 4) continue;
+      const std::string of = row["dist"];
+      CHECK(of == (row["format"] == "uint4" ? folded : law));
+      CHECK(row["sqnr_db"].get<double>() < lloyd[of]);
+      CHECK(row["to_lloyd_max_db"].get<double>() ==
+            Approx(row["sqnr_db"].get<double>() - lloyd[of]));
+    }
+  }
+  // A uniform law on [0, 1] in 16 steps: 1/3 over (1/16)^2 / 12.
+  const Json uniform = s.json("--table --format uint4 --dist uniform")["rows"];
+  CHECK(uniform[1]["sqnr_db"].get<double>() == Approx(10 * std::log10(1024.0)).epsilon(1e-9));
 }
 
 TEST_CASE("analyze: a format, rule and law that come again count once, under any name", "[fast]") {
@@ -286,8 +320,7 @@ TEST_CASE("analyze: draws of heavy tails have no interval, and the table says so
   const Json rows = s.json("--format int4,mxfp4 --dist lognormal:3 --n 4096")["rows"];
   for (const Json& row : rows) {
     INFO(row.dump());
-    const bool of_draws =
-        row["kind"] == "measured" || row["format"] == "limit: 16 levels, E8M0 scales, blocks of 32";
+    const bool of_draws = row["kind"] == "measured" || row["kind"] == "reached";
     CHECK(row["heavy_tails"] == of_draws);
     CHECK(row["sqnr_ci95"].is_null());
   }
@@ -352,7 +385,7 @@ TEST_CASE("analyze: formats that no rule of a grid serves are named, the others 
   int rows = 0;
   for (const Json& row : json["rows"]) {
     CHECK(row["format"] != "mxfp4");
-    rows += row["kind"] != "limit";
+    rows += row["kind"] == "exact" || row["kind"] == "measured";
   }
   CHECK(rows == 3);  // int4 under both, nvfp4 under one
   CHECK(json["notes"].size() == 1);
@@ -373,6 +406,11 @@ TEST_CASE(
   CHECK(s.analyze("--format 'mx(nf4,32)' --scale-rule ceil --dist normal --n 4096").err.empty());
   CHECK(
       s.call("quantize --block 'mx(nf4,32)' --scale-rule ceil --in x.npy --out y.npy").err.empty());
+  CHECK_THAT(s.analyze("--format 'mx(nf4,32)' --dist normal --n 4096").err,
+             Contains("; ceil clips nothing, mse has the least error"));
+  // Under ceil posits have more error than under floor.
+  CHECK_THAT(s.analyze("--format 'mx(posit(6,1),32)' --dist normal --n 4096").err,
+             Contains("which clips it; mse has the least error"));
   CHECK(s.analyze("--format mxfp4,mxint8,mxfp8_e4m3 --dist normal --n 4096").err.empty());
 }
 

@@ -302,10 +302,14 @@ TEST_CASE("dequantize --in reads a tensor of a checkpoint", "[fast]") {
                 "m.gguf: no tensor 'v'; it has 'w'");
   check_refused(s.call("dequantize --in m.gguf --packed q4_0 --out y.npy"),
                 "m.gguf: tensor 'w': --packed q4_0: the file says F32 [3, 4]");
-  check_refused(s.call("dequantize --in m.gguf --packed q4 --out y.npy"), "--packed: unknown layout 'q4'");
+  check_refused(s.call("dequantize --in m.gguf --packed q4 --out y.npy"),
+                "--packed: unknown layout 'q4'");
   check_refused(s.call("dequantize --in m.gguf"), "--out: expected a file");
   check_refused(s.call("dequantize --in m.gguf --codes c.npy --out y.npy"),
                 "--in: expected no option of arrays of codes");
+  check_refused(s.call("dequantize --in c.npy --scales s.npy --out y.npy"),
+                "--in: expected a checkpoint, safetensors or GGUF, found c.npy; for codes: --codes "
+                "c.npy");
   check_refused(s.call("dequantize --tensor w --codes c.npy --scales s.npy --out y.npy"),
                 "expected together with --in FILE");
   check_refused(s.call("dequantize --codes c.npy --out y.npy"),

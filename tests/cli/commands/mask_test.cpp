@@ -51,6 +51,28 @@ TEST_CASE("mask prunes both ways, and its check finds nothing", "[fast]") {
   CHECK(json["first_violations"][1]["first"].dump() == "[0,4]");
 }
 
+TEST_CASE("mask: tiles of up to 32 x 32, which are no groups of sparse units", "[fast]") {
+  const MaskScratch s;
+  std::vector<float> x;
+  for (int i = 0; i < 64 * 96; ++i) x.push_back(static_cast<float>((i * 7919) % 6007 - 3003) / 8);
+  write_npy(s.path + "/x.npy", ArrayType::float32, {64, 96}, x.data());
+  for (const std::string rule : {"'transposable(16:32)'", "'transposable-greedy(16:32)'"}) {
+    CAPTURE(rule);
+    const Result r = s.call("mask --rule " + rule + " --in x.npy --out m.npy");
+    CHECK(r.code == 0);
+    CHECK(r.err.empty());
+    CHECK_THAT(r.out, Contains("of 6144 elements kept") && !Contains("masks per"));
+    const Result json = s.call("mask --rule " + rule + " --in x.npy --json");
+    CHECK_FALSE(Json::parse(json.out).contains("masks"));
+    CHECK(s.call("mask --rule " + rule + " --in m.npy --check").code == 0);
+    CHECK(s.call("mask --rule " + rule + " --in x.npy --check").code == 1);
+    check_refused(s.call("mask --rule " + rule + " --in x.npy --compressed a.npy --meta e.npy"),
+                  "--compressed: expected N:M with M <= 16, as sparse units have it, found 16:32");
+    check_refused(s.call("mask --rule " + rule + " --in x.npy --meta e.npy --expand --out y.npy"),
+                  "--expand: expected N:M with M <= 16");
+  }
+}
+
 TEST_CASE("mask compresses to either layout and expands again", "[fast]") {
   const MaskScratch s;
   for (const std::string layout : {"index", "ptx"}) {

@@ -30,6 +30,11 @@ TEST_CASE("plot: refusals in one line", "[fast]") {
           {"plot error --dist normal --out f", "--format: expected with plot error"},
           {"plot cells --format int4 --dist normal --out f", "--dist: not allowed with plot cells"},
           {"plot cells --format int4 --rows r --out f", "--rows: not allowed with plot cells"},
+          {"plot cells --format int4 --rounding rtz --out f",
+           "--rounding: not allowed with plot cells"},
+          {"plot cells --format int4 --seed 4 --out f", "--seed: not allowed with plot cells"},
+          {"plot predicted --rows r --seed 4 --out f", "--seed: not allowed with plot predicted"},
+          {"report --columns --csv c.csv", "--csv: not allowed with --columns"},
           {"plot predicted --format int4 --rows r --out f",
            "--format: not allowed with plot predicted"},
           {"plot predicted --out f", "--rows: expected with plot predicted"},
@@ -51,6 +56,13 @@ TEST_CASE("report: figures, how to cite, what columns mean", "[fast]") {
                            "recipes: ", "network dlrm-small: ", "data clicks: ", "@misc{numemu-"})
     CHECK_THAT(cited.out, Contains(part));
   CHECK_THAT(read_file(s.path + "/r/report.html"), Contains("@misc{numemu-"));
+  for (const auto& [option, value] :
+       {std::pair("--figures", " zz"), {"--csv", " c.csv"}, {"--json", ""}, {"--columns", ""}}) {
+    CAPTURE(option);
+    const Result refused = s.call(std::string("report r --cite ") + option + value);
+    check_refused(refused, "not allowed with --");
+    CHECK(refused.code == 2);
+  }
   CHECK_THAT(s.call("report --columns").out, Contains("| `sqnr_db` | number | "));
   if (!has_node()) return;
   const Result drawn = s.run("report r --figures fig");

@@ -285,6 +285,8 @@ TEST_CASE("bad usage of quantize is one line", "[fast]") {
   refused("--format int8 --granularity tile --axis 0", "has no blocks or channels along an axis");
   refused("--format 'posit(99)' --granularity row", "N is '99', expected 3 to 16");
   refused("--block mxfp4 --scales-in s.npy --scale-rule floor", "--scales-in: not allowed with");
+  refused("--format int8 --granularity row --scales-in s.npy --scale-round rne",
+          "--scale-round: not allowed with --scales-in, whose scales are not rounded");
   refused("--block mxfp4 --tensor-scale-in t.npy", "mxfp4 has no tensor scale");
   s.floats("given.npy", {1}, {1});
   refused("--format int8 --granularity row --scales-in given.npy", "given.npy: shape: expected");
@@ -399,6 +401,10 @@ TEST_CASE("codes that cannot be decoded later are warned of", "[fast]") {
   CHECK_THAT(warning("--block nvfp4 --scales s.npy"), Contains("the output of --tensor-scale\n"));
   CHECK(warning("--block nvfp4 --scales s.npy --tensor-scale t.npy").empty());
   CHECK(warning("--block nvfp4 --scales s.npy --no-tensor-scale").empty());
+  // Those that were given are there.
+  CHECK_THAT(warning("--block nvfp4 --scales-in s.npy"),
+             Contains("the output of --tensor-scale\n"));
+  CHECK(warning("--block nvfp4 --scales-in s.npy --tensor-scale-in t.npy").empty());
   for (const std::string affine : {"zp", "min"}) {
     const std::string block = "--block 'group(uint4,32,float16," + affine + ")' --scales s.npy";
     CHECK_THAT(warning(block), Contains("the output of --zero-points\n"));

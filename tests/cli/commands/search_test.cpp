@@ -39,6 +39,38 @@ TEST_CASE("search of a network leaves rows, trials and a report", "[fast]") {
   CHECK(json["name"] == "search");
 }
 
+TEST_CASE("search takes lists and grids of formats as analyze does", "[fast]") {
+  const Scratch s;
+  const auto out = [&](const std::string& formats, const std::string& folder) {
+    const Result r = s.run("search --dist normal --bits 4.5 --blocks 16 --rules absmax --formats " +
+                           formats + " --quiet --out " + folder);
+    INFO(r.err);
+    CHECK(r.code == 0);
+    return r.out.substr(0, r.out.rfind('\n', r.out.size() - 2));  // without the folder
+  };
+  CHECK(out("'e{1,2}m1,posit(4,{0,1})'", "a") == out("e1m1 e2m1 'posit(4,0)' 'posit(4,1)'", "b"));
+  CHECK_THAT(out("all:4", "c"), Contains("the best of "));
+}
+
+TEST_CASE("search: what it concludes does not name its folder", "[fast]") {
+  const Scratch s;
+  numemu::experiments::testing::write_click_network(s.path + "/n.safetensors");
+  const auto run = [&](const std::string& folder) {
+    const Result r = s.run(
+        "search --net n.safetensors --data clicks --bits 6.5 --formats int4 int6 --blocks 16 "
+        "--refine 2 --random 1 --images 40 --quiet --json --out " +
+        folder);
+    INFO(r.err);
+    REQUIRE(r.code == 0);
+    return Json::parse(r.out);
+  };
+  const Json one = run("o1"), other = run("o2");
+  CHECK(one["sentences"] == other["sentences"]);
+  CHECK_THAT(one["sentences"].dump(), Contains("Its recipe: recipe-best.json in this folder") &&
+                                          Contains("2 of the best are measured, not 8"));
+  CHECK(std::filesystem::exists(s.path + "/o2/recipe-best.json"));
+}
+
 TEST_CASE("search refuses in one line", "[fast]") {
   const Scratch s;
   for (const auto& [arguments, message] : std::vector<std::pair<std::string, std::string>>{
@@ -57,6 +89,11 @@ TEST_CASE("search refuses in one line", "[fast]") {
            {"search --dist normal --rules bogus", "--rules: unknown scale rule 'bogus'"},
            {"search --net lenet --data glyphs --scales int4", "not int4"},
            {"search --net lenet --data glyphs --max-loss 1 --refine 0", "--refine: expected at"},
+           {"search --net lenet --data glyphs --refine 0 --measured 4",
+            "--measured: expected at most the 0 of --refine, of which the best are measured, found "
+            "4"},
+           {"search --dist normal --formats all:9", "--formats: 'all:9', expected all:3 to all:8"},
+           {"search --dist normal --formats 'e{2'", "'e{2': brackets that do not match"},
            {"search --dist nromal", "nromal"},
            {"search --dist lognormal:1e9", "lognormal"},
            {"search --dist missing.npy", "missing.npy"},
