@@ -43,7 +43,8 @@ void add_search(Program& program) {
       .non_negative();
   command.option("--tune STEPS", asked.tune,
                  "Last step of --max-loss: tune cheaper configurations (docs/tune.md; light)");
-  command.option("--formats F...", asked.formats, "Element formats (default: all of so many bits)");
+  command.option("--formats F...", asked.formats,
+                 "Element formats, lists and grids as in analyze (default: all of so many bits)");
   command.option("--blocks N...", asked.blocks, "Sizes of blocks (default 8 16 32 64 128)");
   command.option("--scales F...", asked.scales,
                  "Scale formats of groups (default float16 float8_e4m3fn float8_e5m2)");

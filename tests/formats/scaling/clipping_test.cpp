@@ -2,6 +2,8 @@
 #include "formats/scaling/clipping.hpp"
 
 #include <cmath>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "formats/scaling/quantize_blocks.hpp"
@@ -29,6 +31,19 @@ TEST_CASE("floor: by how much the largest magnitude exceeds the largest element"
   CHECK(floor_overreach(find_block_format("mxfp4")) == Approx(4.0 / 3));
   CHECK(floor_overreach(find_block_format("mx(nf4,32)")) == 2);
   CHECK(clipping_note(find_block_format("nvfp4"), "absmax").empty());
+}
+
+TEST_CASE("floor: the note names ceil where the largest elements are dense", "[fast]") {
+  for (const auto& [name, dense] : {std::pair("mx(nf4,32)", true),
+                                    {"mx(af4,32)", true},
+                                    {"mx(posit(6,1),32)", false},
+                                    {"mx(posit(8,0),32)", false},
+                                    {"mx(e3m0,32)", false}}) {
+    const std::string note = clipping_note(find_block_format(name), "floor");
+    INFO(name << ": " << note);
+    CHECK((note.find("ceil") != note.npos) == dense);
+    CHECK(note.ends_with("mse has the least error"));
+  }
 }
 
 }  // namespace numemu::clipping_test
