@@ -23,6 +23,7 @@ struct Parameter {
                             ///< (0: see `initial`; negative: keeps the values it was made with)
   float initial = 0;        ///< where fan_in is 0: every element's first value
   bool trained = true;      ///< false: running statistics and constants, which no optimizer touches
+  bool vector = false;      ///< a bias or a gain, however many axes it has: see decays()
   /// The parameter of the network whose elements these are (emu/net/tied.hpp), which is trained in
   /// its place; "" for most.
   std::string tied_to = {};

@@ -361,6 +361,81 @@ TEST_CASE("fine-tuning is compared with the original network and with that under
   CHECK_FALSE(api::train(asked, w.context).compared);
 }
 
+namespace {
+
+/// [n, 3, 4] plus a table, times one matrix for each position where there are `heads`.
+api::TrainRequest with_table(const Workplace& w, bool heads) {
+  constexpr std::int64_t kSamples = 120, kLength = 3, kIn = 4, kOut = 3;
+  const auto wave = [](std::int64_t n) {
+    std::vector<float> out;
+    for (std::int64_t i = 0; i < n; ++i)
+      out.push_back(static_cast<float>(std::sin(static_cast<double>(i * i % 97) + 0.7)));
+    return out;
+  };
+  net::test::ModelWriter model;
+  model.input("x", {-1, kLength, kIn}).floats("pos", {kLength, kIn}, wave(kLength * kIn));
+  model.floats("side", {kLength, kOut}, wave(kLength * kOut)).node("Add", {"x", "pos"}, {"a"});
+  if (heads) {
+    model.floats("heads", {kLength, kIn, kOut}, wave(kLength * kIn * kOut))
+        .node("Einsum", {"a", "heads"}, {"b"},
+              {net::test::text_attribute("equation", "nij,ijk->nik")});
+  } else {
+    model.node("Einsum", {"a"}, {"c"}, {net::test::text_attribute("equation", "nij->ni")})
+        .node("Unsqueeze", {"c", model.wholes({2})}, {"b"});
+  }
+  model.node("Add", {"b", "side"}, {"d"})
+      .node("ReduceMean", {"d"}, {"y"},
+            {net::test::attribute("axes", std::vector<std::int64_t>{1}),
+             net::test::attribute("keepdims", std::int64_t{0})})
+      .output("y");
+  w.file("t.onnx", model.file());
+  w.array("x.npy", {kSamples, kLength, kIn}, wave(kSamples * kLength * kIn));
+  std::vector<std::int64_t> y;
+  for (std::int64_t i = 0; i < kSamples; ++i) y.push_back(i % kOut);
+  write_npy(w / "y.npy", ArrayType::int64, {kSamples}, y.data());
+  api::TrainRequest asked{
+      .net = w / "t.onnx",
+      .data = "npy:x=" + (w / "x.npy") + ",y=" + (w / "y.npy") + ",test=40,validation=20,classes=3",
+      .out = w / "o",
+      .learning_rate = 0.01};
+  asked.train.batch = 20;
+  asked.train.epochs = 2;
+  return asked;
+}
+
+}  // namespace
+
+TEST_CASE("weights that a file has as constants are trained, tables are named", "[fast]") {
+  const Workplace w;
+  api::TrainRequest asked = with_table(w, true);
+  asked.recipe = "w4a8";
+  const api::Trained trained = api::train(asked, w.context);
+  CHECK_THAT(w.said,
+             Contains("note: 2 tensors of the file stay untrained, 21 of 57 numbers: pos, side\n"));
+  const auto differs = [&](const std::string& tensor) {
+    const net::Checkpoint own = net::read_safetensors(trained.checkpoint, /*bytes=*/true);
+    const auto value = [&](const std::string& name) {
+      return std::ranges::find(own.tensors, name, &net::NamedTensor::name)->value.data;
+    };
+    return value(tensor + ".value") != value("tuned_from/" + tensor + ".value");
+  };
+  CHECK(differs("constant"));
+  CHECK_FALSE(differs("pos"));
+  // Training goes on from the checkpoint with the same parameters.
+  asked.net = trained.checkpoint;
+  asked.out = w / "p";
+  CHECK(api::train(asked, w.context).compared->before.loss == trained.compared->after.loss);
+}
+
+TEST_CASE("a network without anything to train is refused", "[fast]") {
+  const Workplace w;
+  CHECK_THAT(message_of([&] { api::train(with_table(w, false), w.context); }),
+             Contains("network t: expected a parameter that training changes, found none; what its "
+                      "operators read may be buffers (2 tensors of the file stay untrained, 21 of "
+                      "21 numbers: pos, side)"));
+  CHECK_FALSE(std::filesystem::exists(w / "o"));
+}
+
 TEST_CASE("what training learned of scales is in the checkpoint", "[fast]") {
   for (const std::string rule : {"lsq", "pact"}) {
     INFO(rule);

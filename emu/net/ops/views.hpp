@@ -2,6 +2,8 @@
 #pragma once
 #include <cstdint>
 #include <limits>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "emu/net/op.hpp"
@@ -129,14 +131,28 @@ class Pad final : public Op {
   float value_;
 };
 
+/// Where a constant comes from, and what reads it.
+struct ConstantOrigin {
+  /// The tensor of the file that it is, or that it is computed from; "" without one.
+  std::string tensor;
+  bool computed = false;
+  /// What its readers do says that it is a parameter (emu/net/train/learned_constants.hpp).
+  enum class Role : std::uint8_t { unknown, vector, weight } role = Role::unknown;
+};
+
 /// No inputs; y = value, a parameter, by default an untrained one.
 class Constant final : public Op {
  public:
   explicit Constant(Tensor value, bool trained = false);
+  const ConstantOrigin& origin() const { return origin_; }
+  void set_origin(ConstantOrigin origin) { origin_ = std::move(origin); }
   /// Throws Error when it is given inputs.
   Shape output_shape(Shapes inputs) const override;
   void forward(const OpCall&, OpInputs inputs, Tensor& output) const override;
   void backward(const OpCall&, const OpBackward&) const override;
+
+ private:
+  ConstantOrigin origin_;
 };
 
 }  // namespace numemu::net

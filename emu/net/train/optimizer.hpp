@@ -48,7 +48,9 @@ class Optimizer {
 };
 
 /// Weight decay acts on weights, not on biases: on parameters of more than one axis.
-inline bool decays(const Parameter& parameter) { return parameter.value.shape.size() > 1; }
+inline bool decays(const Parameter& parameter) {
+  return parameter.value.shape.size() > 1 && !parameter.vector;
+}
 
 /// One tensor of zeros per trained parameter, an empty one for any other.
 std::vector<Tensor> zero_state(std::span<const Parameter* const> parameters);

@@ -62,6 +62,16 @@ def spatial():
     return Fn(forward, before=nn.Conv2d(2, 3, 3, padding=1), after=nn.Sequential(nn.InstanceNorm2d(3, affine=True), nn.ELU(), nn.Conv2d(3, 2, 1)))
 
 
+def stacked():
+    def forward(m, x):
+        y = torch.einsum("nid,ijdk->nijk", m.into(x), m.capsules).transpose(1, 2)
+        y = torch.tanh(y @ m.heads) * m.gain - m.shift
+        return m.out(F.layer_norm(y, (4,), m.scale, m.bias)).mean((1, 2))
+
+    return Fn(forward, into=nn.Linear(3, 4), capsules=torch.rand(6, 2, 4, 5), heads=torch.rand(2, 5, 4), gain=torch.rand(1, 1, 1, 4), shift=torch.rand(4),
+              scale=torch.rand(4), bias=torch.rand(4), out=nn.Linear(4, 3))
+
+
 def spaced(n, count):
     return torch.randint(0, count, (n, 7))
 
@@ -83,6 +93,7 @@ NETWORKS = {  # builder, inputs, operator set
              {"tokens": lambda n: spaced(n, 13), "mask": cases.padding_mask(7, padded=0)}, 14),
     "llama": (lambda: t.Llama(9, 16, 1, 2), {"tokens": lambda n: spaced(n, 9)}, 15),
     "einsum": (lambda: Fn(lambda m, x: torch.einsum("bij,jk,bik->bk", x, m.w, m.l(x)), w=torch.rand(4, 3), l=nn.Linear(4, 3)), {"x": (5, 4)}, 12),
+    "stacked": (stacked, {"x": (6, 3)}, 13),
     "spatial": (spatial, {"x": (2, 6, 6), "grid": (5, 4, 2)}, 16),
     "response": (lambda: nn.Sequential(nn.Conv2d(2, 6, 3), nn.LocalResponseNorm(3, 0.1), nn.Tanh(), nn.ZeroPad2d((1, 0, 2, 1)), nn.AvgPool2d(3, 2),
                                        nn.Flatten(), nn.Linear(24, 3), nn.LogSoftmax(-1)), {"x": (2, 5, 7)}, 11),
@@ -136,7 +147,7 @@ def main():
     os.makedirs(FOLDER, exist_ok=True)
     for name in NETWORKS if options.write else ():
         write(name)
-    print("network              parameters  relative error of the gradient")
+    print("network              parameters  untrained  relative error of the gradient")
     sys.stdout.flush()
     return subprocess.run([options.test, "-#", "[#import_gradients_test]", "-o", os.devnull],
                           env={**os.environ, "NUMEMU_GRADIENTS": "/dev/stdout"}).returncode

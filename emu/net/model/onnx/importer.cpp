@@ -337,8 +337,9 @@ OnnxValue OnnxImporter::as_graph(const OnnxValue& value, std::string_view name,
   Tensor tensor =
       turned > 0 ? channels_last(*held(value.constant), turned).tensor() : constant.tensor();
   if (tensor.shape.empty() && !computes_ && !options_.one_sample) tensor.shape = {1};
-  node = add(free_name(name.empty() ? "constant" : printable(name)),
-             std::make_unique<Constant>(std::move(tensor)), {}, false);
+  auto op = std::make_unique<Constant>(std::move(tensor));
+  if (!constant.integer) op->set_origin({std::string(value.tensor), value.folded});
+  node = add(free_name(name.empty() ? "constant" : printable(name)), std::move(op), {}, false);
   node.integer = constant.integer;
   known = value.constant;
   return node;

@@ -13,6 +13,7 @@
 
 #include "emu/net/model/onnx/constant.hpp"
 #include "emu/net/model/onnx/import.hpp"
+#include "emu/net/ops/views.hpp"
 
 namespace numemu::net {
 
@@ -45,6 +46,10 @@ struct OnnxValue {
   std::shared_ptr<const OnnxQuantizer> quantizer;
   /// Of the graph, as inputs and casts have it; nothing where it follows from others.
   std::optional<OnnxType> type = std::nullopt;
+  /// Of a constant: the tensor of the file that it is or, where `folded`, is computed from; "" for
+  /// others.
+  std::string_view tensor = {};
+  bool folded = false;
 
   bool is_constant() const { return number < 0; }
   /// Whether an axis differs between the probe batches.
@@ -136,6 +141,9 @@ class OnnxImporter {
   std::pair<OnnxValue, int> batch_first(const OnnxValue&, const std::string& name);
   void note_outputs(const OnnxNode&);
   void import_node(const OnnxNode&);
+  void note_origin(const OnnxNode&, OnnxValue& result) const;
+  void note_roles(const OnnxNode&, const OnnxValue& result);
+  bool is_scaled_input(int value) const;
   void import_branch(const OnnxNode&);
   std::vector<OnnxValue> import_body(const OnnxGraph&, const std::vector<OnnxValue>& given);
   std::vector<OnnxValue> branch_results(const OnnxNode&);
@@ -183,10 +191,11 @@ class OnnxImporter {
   std::map<std::string_view, const OnnxTensor*> initializers_;
   std::set<std::string> notes_;
   std::set<std::string, std::less<>> swapped_;
-  std::vector<std::string> by_values_;              // nodes that have constants of the run
-  std::map<int, Tensor> evaluated_;                 // by value number, of few elements
-  Tensor last_evaluated_;                           // of more
-  std::map<int, OnnxValue> decided_;                // by value number
+  std::map<std::string_view, ConstantOrigin::Role> roles_;  // of initializers that are learned
+  std::vector<std::string> by_values_;                      // nodes that have constants of the run
+  std::map<int, Tensor> evaluated_;                         // by value number, of few elements
+  Tensor last_evaluated_;                                   // of more
+  std::map<int, OnnxValue> decided_;                        // by value number
   std::int64_t inner_nodes_ = 0;                    // of graphs inside nodes, in every round
   std::map<std::string_view, std::int64_t> reads_;  // that are still to come
   std::map<const OnnxNode*, std::vector<OnnxGraph>> branches_;  // of If: else, then; bodies

@@ -91,10 +91,15 @@ class QuantizedFile {
     }
     require_layers(made);
     for (std::size_t i = 0; i < file_.graph.nodes.size(); ++i) {
+      const auto write_those = [&](bool constants) {
+        for (const std::size_t node : made[static_cast<int>(i)])
+          if ((nodes_[node]->op->kind() == "constant") == constants) write_parameters(i, node);
+      };
+      write_those(true);  // quantizers read them
       for (const std::size_t node : made[static_cast<int>(i)]) write_layer(i, node);
       write_result(i, made[static_cast<int>(i)]);
       write_recurrent(i, made[static_cast<int>(i)]);
-      for (const std::size_t node : made[static_cast<int>(i)]) write_parameters(i, node);
+      write_those(false);
       pieces_.push_back(std::exchange(writer_, OnnxWriter()));
     }
     return model();
@@ -498,6 +503,37 @@ class QuantizedFile {
       } else {
         const auto [input, dims] = input_of(at, now[i], own, absent);
         write_parameter(at, input, now[i], dims, values);
+        if (op.kind() == "constant") write_readers(at, input, made);
+      }
+    }
+  }
+
+  /// The initializer that a name is, through nodes that repeat it.
+  std::string_view original(std::string_view name) const {
+    for (std::size_t i = file_.graph.nodes.size(); i-- > 0;) {
+      const OnnxNode& node = file_.graph.nodes[i];
+      if (node.op_type == "Identity" && !node.outputs.empty() && node.outputs[0] == name)
+        name = node.inputs.at(0);
+    }
+    return name;
+  }
+
+  /// A constant that several nodes read has one new initializer, that input of node `at`.
+  void write_readers(std::size_t at, std::size_t input, std::size_t made) {
+    const Graph& graph = imported_.graph;
+    const std::string_view own = original(file_.graph.nodes[at].inputs[input]);
+    for (std::size_t i = made; i < graph.nodes.size(); ++i) {
+      const int reader = imported_.sources[i];
+      if (reader < 0 || reader == static_cast<int>(at) ||
+          std::ranges::find(graph.nodes[i].inputs, graph.value_of(made)) ==
+              graph.nodes[i].inputs.end())
+        continue;
+      const OnnxNode& node = file_.graph.nodes[static_cast<std::size_t>(reader)];
+      Change& change = changes_[static_cast<std::size_t>(reader)];
+      for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+        if (original(node.inputs[k]) != own) continue;
+        change.inputs[k] = changes_[at].inputs[input];
+        change.written.insert(k);
       }
     }
   }

@@ -30,8 +30,9 @@ struct Trial {
   const Dataset& data;
   TrainOptions options;
   RunFile file;
-  std::int64_t steps = 0;    ///< run by the last call
-  std::vector<double> seen;  ///< losses of all steps of all calls, by step
+  std::string untrained = {};  ///< a parameter
+  std::int64_t steps = 0;      ///< run by the last call
+  std::vector<double> seen;    ///< losses of all steps of all calls, by step
   std::vector<EpochMetrics> history;
 
   Trial(const Dataset& set, std::string optimizer, std::string path)
@@ -44,6 +45,8 @@ struct Trial {
   /// after `stop` steps. Returns whether the run came to its end.
   bool run(std::int64_t stop = -1) {
     Graph graph = test::stateful_net(data);
+    for (Parameter* parameter : graph.parameters())
+      parameter->trained = parameter->trained && parameter->name != untrained;
     test::StatefulNumerics numerics;
     TrainHooks hooks;
     steps = 0;
@@ -179,6 +182,8 @@ TEST_CASE("the middle of another run is refused by what differs and its end is r
              Catch::EndsWith("recipe was of the test, now missing"));
   CHECK_THAT(refusal([](Trial& t) { t.file.identity.emplace_back("more", "1"); }),
              Catch::EndsWith("more was not there, is 1"));
+  CHECK_THAT(refusal([](Trial& t) { t.untrained = "fc.bias"; }),
+             Catch::Contains("network and first weights was "));
   Trial fresh(data, "sgd", trial.file.path);
   fresh.options.epochs = 1;
   fresh.file.fresh = true;
