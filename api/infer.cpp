@@ -199,9 +199,14 @@ class Noise {
     claim_.reset();
   }
 
-  /// The figures with the counts of all samples; nothing without.
-  std::optional<Inferred::Noise> row(const policies::RecipeNumerics& numerics) const {
+  /// The figures with the counts of all samples, which `lost` was told; nothing without.
+  std::optional<Inferred::Noise> row(const policies::RecipeNumerics& numerics,
+                                     const experiments::NotFinite& lost) {
     if (!figures_) return std::nullopt;
+    if (figures_->predictions) {
+      lost.count_overflows(figures_->predicted);
+      experiments::leave_out(figures_->predicted, recipe_, figures_->tensors);
+    }
     Inferred::Noise out{samples_, {}};
     experiments::add_noise(out.row, *figures_, graph_, numerics);
     return out;
@@ -228,10 +233,7 @@ class Noise {
     };
     figures_->measured =
         experiments::measure_once(figures_->tensors, numerics, heard, reference_, after);
-    if (figures_->predictions) {
-      lost.add_overflows(figures_->predicted);
-      experiments::leave_out(figures_->predicted, recipe_, figures_->tensors);
-    }
+    if (figures_->predictions) lost.add_overflows(figures_->predicted);
     numerics.reset_counts();
   }
 
@@ -596,7 +598,7 @@ Inferred infer(const InferRequest& request, const Context& context) {
                                              asked.digests ? digest_of(y) : ""};
     output.values = std::move(y);
   }
-  if (noise) out.noise = noise->row(parts.quantized);
+  if (noise) out.noise = noise->row(parts.quantized, parts.lost);
   if (scores) out.scores = scores->rows();
   if (asked.digests)
     out.memory = memory_of(model.graph, samples_of(inputs, 0, std::min(asked.batch, out.samples)));

@@ -113,7 +113,7 @@ std::vector<Column> columns_of(const std::vector<Record>& records, const Kinds& 
     if (without.contains(Kind::expected_interval) && shown.key == "expected")
       column.cell = [cell = shown.cell](const Record& r) {
         const std::string text = cell(r);
-        return text.substr(0, text.find(" +-"));
+        return text.substr(0, text.find(' '));
       };
     if (without.contains(Kind::unit_names) && shown.key == "unit")
       column.cell = [](const Record& r) { return experiments::short_unit(r.unit); };

@@ -15,6 +15,7 @@
 #include "experiments/report/record.hpp"
 #include "formats/joined.hpp"
 #include "formats/portable/math.hpp"
+#include "policies/numerics/overflow_sample.hpp"
 
 namespace numemu::cli {
 
@@ -80,6 +81,48 @@ struct Count {
   Member<double> RowLayer::*share;
 };
 
+/// Results whose register overflowed, of all layers of a row where some did.
+class Saturated {
+ public:
+  explicit Saturated(const Row& row) {
+    for (const RowLayer& layer : row.layers) {
+      if (!layer.saturated_counts) continue;
+      (layer.saturated_counts->results ? stops_ : wraps_) = true;
+    }
+  }
+  bool any() const { return stops_ || wraps_; }
+  void add_titles(std::vector<std::string>& titles) const {
+    if (any()) titles.emplace_back(words());
+    if (stops_) titles.emplace_back("at an end");
+  }
+  void add_cells(const RowLayer& layer, std::vector<std::string>& cells) const {
+    using policies::counted_share;
+    const Member<experiments::RowSaturation>& counts = layer.saturated_counts;
+    if (any())
+      cells.push_back(
+          counts && counts->sampled > 0 ? counted_share(counts->on_the_way, counts->sampled) : "-");
+    if (stops_)
+      cells.push_back(counts && counts->results
+                          ? counted_share(counts->at_end.value_or(0), *counts->results)
+                          : "-");
+  }
+  std::string legend() const {
+    if (!any()) return "";
+    return fmt::format(
+        "; {}: of the results computed again{}", words(),
+        stops_ ? fmt::format("; at an end: of all results, those that {}", policies::kAtEndWords)
+               : "");
+  }
+
+ private:
+  const char* words() const {
+    return !wraps_   ? "saturated on the way"
+           : !stops_ ? "wrapped"
+                     : "saturated on the way or wrapped";
+  }
+  bool stops_ = false, wraps_ = false;
+};
+
 }  // namespace
 
 std::string decibels(const std::optional<double>& db) { return number_text(db, "{:.2f}"); }
@@ -111,12 +154,10 @@ void print_noise(const Row& row, const std::string& of_noise, const std::string&
                        "numbers");
     return;
   }
-  std::vector<Count> counts = {{"overflow", &RowLayer::overflow},
-                               {"underflow", &RowLayer::underflow},
-                               {"invalid", &RowLayer::invalid}};
-  const bool saturated = std::ranges::any_of(
-      row.layers, [](const RowLayer& layer) { return layer.saturated.written(); });
-  if (saturated) counts.push_back({"saturated", &RowLayer::saturated});
+  const std::vector<Count> counts = {{"overflow", &RowLayer::overflow},
+                                     {"underflow", &RowLayer::underflow},
+                                     {"invalid", &RowLayer::invalid}};
+  const Saturated saturated(row);
   std::vector<std::vector<std::string>> layers;
   const bool ignores = experiments::ignores_units(row.predicted.version.value_or(1));
   bool starred = false;
@@ -136,14 +177,15 @@ void print_noise(const Row& row, const std::string& of_noise, const std::string&
       const Member<double>& share = layer.*count.share;
       layers.back().push_back(share.is_null ? "-" : fmt::format("{:.2e}", share.value_or(0)));
     }
+    saturated.add_cells(layer, layers.back());
   }
   std::vector<std::string> header = {"layer", "unit", "SQNR dB", "95 %"};
   if (predictions) header.insert(header.end(), {"predicted", "verdict"});
   for (const Count& count : counts) header.emplace_back(count.name);
-  fmt::print(
-      "{}SQNR{} on {}; overflow, underflow and invalid: shares of the operands on {}{}\n",
-      api::text_table(header, layers), predictions ? " and predictions" : "", of_noise, of_counts,
-      saturated ? "; saturated: of the results looked at, those whose register overflowed" : "");
+  saturated.add_titles(header);
+  fmt::print("{}SQNR{} on {}; overflow, underflow and invalid: shares of the operands on {}{}\n",
+             api::text_table(header, layers), predictions ? " and predictions" : "", of_noise,
+             of_counts, saturated.legend());
   if (starred) fmt::print("{}\n", kUnitLeftOut);
   const experiments::Record r = experiments::read_records({row}).at(0);
   if (r.sqnr_db) {

@@ -242,6 +242,19 @@ struct RowTensor {
   }
 };
 
+/// Results of a layer whose register saturates, stops or wraps.
+struct RowSaturation {
+  std::int64_t sampled = 0, on_the_way = 0;  ///< computed again; saturated on the way, or wrapped
+  Member<std::int64_t> results, at_end;      ///< all; ended at a register's end. None of wrapping
+
+  static void fields(auto& self, const auto& visit) {
+    visit("sampled", self.sampled);
+    visit("on_the_way", self.on_the_way);
+    visit("results", self.results);
+    visit("at_end", self.at_end);
+  }
+};
+
 /// The SQNR at the output of a layer, and shares of its operands.
 struct RowLayer {
   std::string name, gemm, unit;
@@ -250,7 +263,8 @@ struct RowLayer {
   Member<double> predicted_db;
   Member<Verdict> verdict;
   Member<double> overflow, underflow, invalid, saturated;
-  std::string left_out;  ///< why nothing is predicted
+  Member<RowSaturation> saturated_counts;  ///< of all layers of a row where some have `saturated`
+  std::string left_out;                    ///< why nothing is predicted
 
   static void fields(auto& self, const auto& visit) {
     visit("name", self.name);
@@ -264,6 +278,7 @@ struct RowLayer {
     visit("underflow", self.underflow);
     visit("invalid", self.invalid);
     visit("saturated", self.saturated);
+    visit("saturated_counts", self.saturated_counts);
     visit("left_out", self.left_out, kIfAny);
     visit("not_finite", kGone);
   }

@@ -200,15 +200,31 @@ std::optional<LostNumbers> NotFinite::lost(std::int64_t samples,
 void NotFinite::add_overflows(LayerPrediction& prediction) const {
   for (const std::string& name : net::gemm_layer_names(graph_)) {
     const Layer& layer = net::at_layer(layers_, name);
-    const auto born = static_cast<double>(layer.born_nan + layer.born_infinite);
     const policies::SaturationCounts counts = numerics_.saturation(name);
-    const double share =
-        std::max(counts.share(), born / static_cast<double>(std::max<std::int64_t>(1, layer.of)));
-    if (share == 0) continue;
+    const std::int64_t born = layer.born_nan + layer.born_infinite;
+    if (!counts.any() && born == 0) continue;
+    const unit::Unit& unit = *numerics_.recipe(name).fprop;
     UnitError& error = prediction.units[name];
-    error.unit = numerics_.recipe(name).fprop->row().name;
-    error.overflowed = share;
-    if (counts.ends() > 0 && counts.ends() == share) error.overflow = error.at_end;
+    error.unit = unit.row().name;
+    if (unit.description() != nullptr) error.words = policies::overflow_words(*unit.description());
+    error.overflowed = error.of_noise = true;
+    error.counts = counts;
+    error.results = layer.of;
+    error.not_finite = born;
+  }
+}
+
+void NotFinite::count_overflows(LayerPrediction& prediction) const {
+  for (auto& [name, error] : prediction.units) {
+    if (!error.overflowed && !error.overflows) continue;
+    const Layer& layer = net::at_layer(layers_, name);
+    const policies::SaturationCounts counts = numerics_.saturation(name);
+    const std::int64_t born = layer.born_nan + layer.born_infinite;
+    if (error.overflowed && !counts.any() && born == 0) continue;
+    error.of_noise = false;
+    error.counts = counts;
+    error.results = layer.of;
+    error.not_finite = born;
   }
 }
 
@@ -226,6 +242,17 @@ Member<Ends> interval(double db, double error) {
 
 Member<Verdict> row_verdict(Verdict verdict) {
   return verdict == Verdict::none ? Member<Verdict>::null() : verdict;
+}
+
+RowSaturation row_counts(const policies::SaturationCounts& counts) {
+  RowSaturation out;
+  out.sampled = counts.sampled;
+  out.on_the_way = counts.overflowed;
+  if (counts.results > 0) {
+    out.results = counts.results;
+    out.at_end = counts.at_end;
+  }
+  return out;
 }
 
 RowTensor row_tensor(const TensorNoise& noise) {
@@ -288,7 +315,10 @@ void add_noise(Row& row, const NoiseFigures& noise, const net::Graph& graph,
   row.metrics.sqnr_gained_db = row_number(measured.output.gained_db);
   row.metrics.gain = row_number(measured.output.gain);
   row.predicted = row_prediction(noise);
-  for (const std::string& name : net::gemm_layer_names(graph)) {
+  const std::vector<std::string> names = net::gemm_layer_names(graph);
+  const bool saturated = std::ranges::any_of(
+      names, [&](const std::string& name) { return numerics.saturation(name).any(); });
+  for (const std::string& name : names) {
     const policies::OperandCounts counts = numerics.operand_counts(name, net::GemmKind::fprop);
     const double elements = static_cast<double>(std::max<std::int64_t>(1, counts.elements));
     const auto share = [elements](std::int64_t count) {
@@ -308,9 +338,11 @@ void add_noise(Row& row, const NoiseFigures& noise, const net::Graph& graph,
          .underflow = share(counts.underflow),
          .invalid = share(counts.invalid),
          .saturated = {},
+         .saturated_counts = {},
          .left_out = {}});
     const policies::SaturationCounts results = numerics.saturation(name);
     if (results.any()) row.layers.back().saturated = row_number(results.share());
+    if (saturated && results.looked()) row.layers.back().saturated_counts = row_counts(results);
     if (const auto why = noise.predicted.left_out.find(name); why != noise.predicted.left_out.end())
       row.layers.back().left_out = why->second;
     if (numerics.gives_fused(name))

@@ -41,9 +41,12 @@ class NotFinite {
   /// The layers with such results, in the network's order; `causes` says in words where those come
   /// from that are not inherited. Nothing where the outputs and every product are finite.
   std::optional<LostNumbers> lost(std::int64_t samples, const stats::FiniteCounts& outputs) const;
-  /// Adds to a prediction's `units` the share of a layer's results whose register overflowed in
-  /// these passes: saturated, wrapped, or not finite of finite operands.
+  /// Adds to a prediction's `units` the layers with results whose register overflowed in these
+  /// passes: saturated, wrapped, or not finite of finite operands.
   void add_overflows(LayerPrediction&) const;
+  /// Of these layers, and of those that are predicted near the end of a register: the counts of
+  /// these passes instead, which the row's figures are of, where they show an overflow.
+  void count_overflows(LayerPrediction&) const;
 
  private:
   struct Layer {

@@ -262,10 +262,7 @@ Row run_point(const Point& point, const Workbench& bench, PointCache& cache, con
       [&](std::int64_t n) { work.add(n, bench.eval_images); });
   noise.measured = measure_layers(graph, listening, bench.reference, behind_reference(bench));
   withhold_fused(noise.measured, numerics);
-  if (predictions) {
-    lost.add_overflows(noise.predicted);
-    leave_out(noise.predicted, recipe, noise.tensors);
-  }
+  if (predictions) lost.add_overflows(noise.predicted);
   measure_tensors(noise.tensors, recipe, bench.reference, &numerics);
   const std::optional<LostNumbers> lost_reference =
       lost.lost(noise.measured.samples, noise.measured.outputs);
@@ -275,6 +272,10 @@ Row run_point(const Point& point, const Workbench& bench, PointCache& cache, con
   const net::Evaluation evaluation = net::evaluate(graph, bench.dataset, net::Split::test,
                                                    bench.eval_images, listening, bench.scores);
   const std::optional<LostNumbers> lost_test = lost.lost(evaluation.samples, evaluation.outputs);
+  if (predictions) {
+    lost.count_overflows(noise.predicted);
+    leave_out(noise.predicted, recipe, noise.tensors);
+  }
 
   Row row;
   row.point = identify(point, bench);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <set>
 
 #include "emu/net/gemm_layers.hpp"
@@ -31,17 +32,42 @@ std::map<std::string, std::string> infinite_tensors(const std::vector<TensorNois
   return layers;
 }
 
+/// "saturated on the way: 32.1 % of 112 results, predicted 31.2 %; ended at a register's end: 8.47
+/// % of 691200 results, predicted 8.43 %": each quantity with its prediction.
+std::string overflow_figures(const UnitError& error) {
+  std::vector<std::string> figures;
+  const auto add = [&](std::string_view words, std::int64_t some, std::int64_t all,
+                       std::optional<double> share) {
+    std::vector<std::string> parts;
+    if (all > 0) parts.push_back(policies::counted_share(some, all) + " results");
+    if (share && error.looked > 0)
+      parts.push_back(*share > 0 ? fmt::format("predicted {:.3g} %", 100 * *share)
+                                 : fmt::format("predicted 0 of {}", error.looked));
+    if (!parts.empty()) figures.push_back(fmt::format("{}: {}", words, joined(parts, ", ")));
+  };
+  const policies::SaturationCounts& counts = error.counts;
+  const bool hidden = error.words != policies::kNotFiniteWords;
+  if (hidden) {
+    add(error.words, counts.overflowed, counts.sampled, error.overflow);
+    if (counts.results > 0 || error.at_end > 0)
+      add(policies::kAtEndWords, counts.at_end, counts.results, error.at_end);
+  }
+  if (!hidden || error.not_finite > 0)
+    add(policies::kNotFiniteWords, error.not_finite, error.results,
+        hidden ? std::nullopt : std::optional(error.overflow));
+  if (error.of_noise && !figures.empty())
+    figures.back() += ", on the samples that noise is measured on";
+  return joined(figures, "; ");
+}
+
 /// Why a layer has no prediction on account of its unit; empty where it has one.
 std::string unknown_unit(const UnitError& error) {
   if (error.approximates) return fmt::format("the products of the table of {}", error.unit);
-  const std::string predicted =
-      error.overflow > 0 ? fmt::format("{:.3g} % predicted", 100 * error.overflow) : "";
-  if (error.overflowed > 0)
-    return fmt::format("the overflow of {} ({:.3g} % of the results looked at{}{})", error.unit,
-                       100 * error.overflowed, predicted.empty() ? "" : ", ", predicted);
-  if (!error.overflows) return "";
-  return fmt::format("the overflow of {}, whose largest value is near its sums{}", error.unit,
-                     predicted.empty() ? "" : " (" + predicted + ")");
+  if (!error.overflowed && !error.overflows) return "";
+  const std::string figures = overflow_figures(error);
+  return fmt::format("the overflow of {}{}{}", error.unit,
+                     error.overflowed ? "" : ", whose largest value is near its sums",
+                     figures.empty() ? "" : " (" + figures + ")");
 }
 
 constexpr std::size_t kMostNamed = 4;

@@ -104,14 +104,10 @@ Lines lines_of(const net::ProductSide& side, std::int64_t matrix, std::int64_t r
   return out;
 }
 
-bool wraps(const unit::Register& r) {
-  return r.format == nullptr && r.integer == unit::IntegerOverflow::wrap;
-}
+using policies::wraps;
 
-bool saturates(const unit::Register& r) {
-  return r.format != nullptr ? r.overflow == Overflow::saturate
-                             : r.integer != unit::IntegerOverflow::wrap;
-}
+/// Saturates, or stops at its largest number.
+bool stays_at_end(const unit::Register& r) { return policies::hides_overflow(r) && !wraps(r); }
 
 /// A sum in a register that stops at its ends, without its rounding.
 class Held {
@@ -144,7 +140,7 @@ struct Path {
 Path path_of(const Lines& a, std::int64_t i, const Lines& b, std::int64_t j, std::int64_t chunk,
              const unit::Register& r, const unit::Register& outer) {
   const double most = largest_of(r), outer_most = largest_of(outer);
-  const bool stops = saturates(r) && saturates(outer);
+  const bool stops = stays_at_end(r) && stays_at_end(outer);
   Path path;
   double magnitudes = 0;  // no sum on the way is larger, but for the last digits of float64
   double part = 0;
@@ -322,12 +318,14 @@ std::map<std::string, UnitError> UnitErrors::errors(
     UnitError& error = out[name];
     error.unit = layer.name;
     error.approximates = layer.approximates;
+    error.words = policies::overflow_words(layer.own);
     const auto found = samples.find(name);
     if (found == samples.end() || found->second.outputs == 0) continue;
     const auto count = static_cast<double>(found->second.outputs);
     error.noise = found->second.squares / count;
     error.overflows = found->second.overflows;
-    const auto looked = static_cast<double>(found->second.looked);
+    error.looked = found->second.looked;
+    const auto looked = static_cast<double>(error.looked);
     error.overflow = static_cast<double>(found->second.beyond) / looked;
     error.at_end = static_cast<double>(found->second.at_end) / looked;
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "emu/net/graph.hpp"
+#include "policies/numerics/overflow_sample.hpp"
 #include "policies/recipe/bound_recipe.hpp"
 
 namespace numemu::experiments {
@@ -20,9 +21,15 @@ struct UnitError {
   double noise = 0;           ///< mean square, in the units of the layer's output
   bool overflows = false;     ///< a sum comes within a factor of two of a register's largest value
   bool approximates = false;  ///< a table whose products are not exact
-  double overflowed = 0;      ///< share of a measured pass's results (SaturationCounts)
+  bool overflowed = false;    ///< some result of the measured pass
   double overflow = 0;        ///< predicted share of sums that leave a register
-  double at_end = 0;          ///< and of results at an end of one that saturates
+  double at_end = 0;          ///< and of results at an end of one that saturates or stops
+  std::int64_t looked = 0;    ///< sums that both are shares of; 0: not predicted
+  std::string words = {};     ///< what sums do that leave a register (overflow_words())
+  /// Of the measured pass that the row's other counts are of.
+  policies::SaturationCounts counts = {};
+  std::int64_t results = 0, not_finite = 0;  ///< NaN and infinite ones of finite operands
+  bool of_noise = false;  ///< counts of the pass that measures noise: the other has no overflow
 };
 
 /// An exact result and what the unit's differs from it by.

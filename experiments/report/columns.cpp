@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <string_view>
 
@@ -158,6 +159,8 @@ std::string gained_cell(const Record& r, Medium medium) {
              : text;
 }
 
+constexpr double kRoundedInRows = 1e-5;  // which have six digits
+
 /// The figure that rows are judged by, as noise of random phase expects it, with its interval.
 std::string expected_cell(const Record& r, Medium medium) {
   const Measure& measure = *r.judged.measure;
@@ -174,8 +177,12 @@ std::string expected_cell(const Record& r, Medium medium) {
   if (!j.predicted) return medium == Medium::terminal ? "-" : "";
   const std::string text = figure_text(measure, j.predicted) + missed(medium, fails);
   if (!j.predicted_low || !j.predicted_high) return text;
-  return medium == Medium::terminal
-             ? text + " +-" + figure_text(measure, (*j.predicted_high - *j.predicted_low) / 2)
+  // An interval that ends where the figure does, at 0 or 100 %, has no half.
+  const double low = *j.predicted_low, high = *j.predicted_high;
+  const bool centred = std::fabs((high - *j.predicted) - (*j.predicted - low)) <=
+                       kRoundedInRows * std::max(std::fabs(low), std::fabs(high));
+  return medium == Medium::terminal && centred
+             ? text + " +-" + figure_text(measure, (high - low) / 2)
              : text + " " + interval_text(measure, j.predicted_low, j.predicted_high);
 }
 

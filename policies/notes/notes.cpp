@@ -419,6 +419,37 @@ std::vector<Note> notes_on_calibration(const BoundRecipe& recipe, bool named) {
            "Without effect: calibrate, as no scale of an activation is calibrated."}};
 }
 
+namespace {
+
+/// Of the layers of one unit.
+struct SaturatedLayers {
+  std::string words;
+  bool ends = false;                ///< results at an end of the register are counted
+  std::vector<std::string> layers;  ///< names and shares
+};
+
+std::string saturated_note(const std::string& unit, const SaturatedLayers& of) {
+  constexpr std::size_t kLongest = 300;  // as no message is longer (docs/sweeps.md)
+  std::string text =
+      fmt::format("Results of {} that {} (of those computed again){}: ", unit, of.words,
+                  of.ends ? fmt::format(" and that {} (of all)", kAtEndWords) : "");
+  const auto rest = [&](std::size_t named) {
+    const std::size_t more = of.layers.size() - named;
+    return more == 0 ? std::string(".")
+                     : fmt::format("{}{} {}layer{}.", named > 0 ? "; " : "", more,
+                                   named > 0 ? "more " : "", more > 1 ? "s" : "");
+  };
+  std::size_t named = 0;
+  for (; named < std::min(of.layers.size(), kMostNamed); ++named) {
+    const std::string next = (named > 0 ? "; " : "") + of.layers[named];
+    if (text.size() + next.size() + rest(named + 1).size() > kLongest) break;
+    text += next;
+  }
+  return text + rest(named);
+}
+
+}  // namespace
+
 std::vector<Note> notes_on_counts(const RecipeNumerics& numerics) {
   constexpr net::GemmKind kForward = net::GemmKind::fprop;
   std::vector<Note> notes;
@@ -438,21 +469,19 @@ std::vector<Note> notes_on_counts(const RecipeNumerics& numerics) {
                        policy->format->name)});
     }
   }
-  std::map<std::string, std::vector<std::string>> saturated;  // by unit
+  std::map<std::string, SaturatedLayers> saturated;  // by unit
   for (const auto& [gemm, roles] : numerics.bound().products()) {
     const SaturationCounts counts = numerics.saturation(gemm.name);
     if (!counts.any()) continue;
-    saturated[roles.fprop->row().name].push_back(fmt::format(
-        "{:.3g} % of the results of {} that were looked at", 100 * counts.share(), gemm.name));
+    SaturatedLayers& unit = saturated[roles.fprop->row().name];
+    unit.words = overflow_words(*roles.fprop->description());
+    unit.ends = unit.ends || counts.results > 0;
+    std::string layer = gemm.name + " " + counted_share(counts.overflowed, counts.sampled);
+    if (counts.results > 0) layer += " and " + counted_share(counts.at_end, counts.results);
+    unit.layers.push_back(std::move(layer));
   }
-  for (auto& [unit, layers] : saturated) {
-    const std::size_t more = layers.size() > kMostNamed ? layers.size() - kMostNamed : 0;
-    layers.resize(layers.size() - more);
-    notes.push_back(
-        {NoteKind::saturated,
-         fmt::format("The register of {} saturated or wrapped in {}{}.", unit, joined(layers, ", "),
-                     more > 0 ? fmt::format(" and in {} more layers", more) : "")});
-  }
+  for (const auto& [unit, of] : saturated)
+    notes.push_back({NoteKind::saturated, saturated_note(unit, of)});
   return notes;
 }
 

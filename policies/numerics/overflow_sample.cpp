@@ -1,5 +1,7 @@
 #include "policies/numerics/overflow_sample.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -20,10 +22,6 @@ namespace {
 
 using unit::Register;
 using unit::UnitDescription;
-
-bool wraps(const Register& r) {
-  return r.format == nullptr && r.integer == unit::IntegerOverflow::wrap;
-}
 
 /// Whether some sum of products of these formats reaches the end of a register that hides it.
 bool may_leave(const UnitDescription& u, const unit::Gemm& g) {
@@ -96,6 +94,28 @@ bool hides_overflow(const Register& r) {
   const RoundingMode mode = r.rounding.mode;
   return !r.overflow_to_infinity && (mode == RoundingMode::rtz || mode == RoundingMode::rup ||
                                      mode == RoundingMode::rdn || mode == RoundingMode::rodd);
+}
+
+bool wraps(const Register& r) {
+  return r.format == nullptr && r.integer == unit::IntegerOverflow::wrap;
+}
+
+std::string_view overflow_words(const UnitDescription& u) {
+  bool wrap = false, stop = false;
+  for (const Register* r : {&u.accumulator, &unit::result_register(u)}) {
+    wrap = wrap || wraps(*r);
+    stop = stop || (hides_overflow(*r) && !wraps(*r));
+  }
+  return wrap && stop ? "saturated on the way or wrapped"
+         : wrap       ? "wrapped"
+         : stop       ? "saturated on the way"
+                      : kNotFiniteWords;
+}
+
+std::string counted_share(std::int64_t some, std::int64_t all) {
+  if (some == 0) return fmt::format("0 of {}", all);
+  return fmt::format("{:.3g} % of {}", 100 * static_cast<double>(some) / static_cast<double>(all),
+                     all);
 }
 
 void OverflowSample::multiply(const unit::Gemm& g) const {

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cmath>
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "emu/unit/unit.hpp"
 #include "formats/conversion.hpp"
@@ -54,6 +56,7 @@ struct SaturationCounts {
   std::int64_t sampled = 0, overflowed = 0;
 
   bool any() const { return at_end + overflowed > 0; }
+  bool looked() const { return results + sampled > 0; }
   double ends() const { return part(at_end, results); }  ///< share of results at an end
   /// That of the sample, because sums may leave an end again; that of results at an end where the
   /// sample shows no more than chance does (two standard errors), because it misses what is rare.
@@ -80,6 +83,17 @@ struct SaturationCounts {
 /// Whether what exceeds the register's range stays a finite number: two's complement, registers
 /// that saturate, and those whose rounding stops at the largest number. Others become infinite.
 bool hides_overflow(const unit::Register&);
+/// Whether it is in two's complement.
+bool wraps(const unit::Register&);
+
+/// What a unit's registers do with a sum that exceeds their range: "saturated on the way", where
+/// every addition counts; "wrapped", where the result does; "became NaN or infinite".
+std::string_view overflow_words(const unit::UnitDescription&);
+inline constexpr std::string_view kNotFiniteWords = "became NaN or infinite";
+inline constexpr std::string_view kAtEndWords = "ended at a register's end";
+
+/// "32.1 % of 112"; "0 of 112" where there are none.
+std::string counted_share(std::int64_t some, std::int64_t all);
 
 /// A unit that looks at some results of its products once more. Fast paths tell no overflow inside
 /// a sum; the reference does, but takes a hundred times longer. Of each product kSampledResults are

@@ -71,8 +71,7 @@ SaturationCounts UnitResult::saturation() const {
   const unit::UnitDescription* const u = unit_.description();
   if (u == nullptr) return {};
   const unit::Register& r = unit::result_register(*u);
-  if (!hides_overflow(r) || (r.format == nullptr && r.integer == unit::IntegerOverflow::wrap))
-    return {};
+  if (!hides_overflow(r) || wraps(r)) return {};
   // D holds the register's values; both ends as its codes.
   std::uint64_t ends[2];
   for (const bool low : {false, true}) {

@@ -42,6 +42,24 @@ TEST_CASE("float32 is not compared with itself", "[fast]") {
   CHECK_THAT(s.run(command + " --recipe r.json").out, Contains(" points, 95 % interval ["));
 }
 
+TEST_CASE("shares of saturated results say of how many they are", "[fast]") {
+  const Scratch s;
+  numemu::experiments::testing::write_click_network(s.path + "/n.safetensors");
+  const auto eval = [&](const std::string& unit) {
+    s.file("r.json", R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int8"}, "activation":
+                     {"format": "int8"}}, "gemms": {"fprop": {"unit": ")" +
+                         unit + "\"}}}");
+    return s.run("eval --net n.safetensors --data clicks --images 40 --quiet --recipe r.json").out;
+  };
+  const std::string stops = eval("neutral.mac.int14.saturate");
+  CHECK_THAT(stops, Contains("saturated on the way  ") && Contains("at an end") &&
+                        Contains(" % of ") && Contains("; saturated on the way: of the results") &&
+                        Contains("those that ended at a register's end"));
+  const std::string wraps = eval("neutral.mac.int14.wrap");
+  CHECK_THAT(wraps, Contains("wrapped: of the results computed again") && !Contains("at an end") &&
+                        !Contains("saturated on the way"));
+}
+
 TEST_CASE("every layer of a recurrent network is in the row", "[slow]") {
   const Scratch s;
   std::string text;

@@ -1,6 +1,7 @@
 // A row names networks and data, never files, and is the same whatever path led to them.
 #include "experiments/engine/run_point.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <thread>
@@ -8,6 +9,7 @@
 #include "emu/net/ops/fixed_quantizer.hpp"
 #include "experiments/predict/version.hpp"
 #include "formats/storage/json.hpp"
+#include "policies/numerics/overflow_sample.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
 
@@ -221,6 +223,45 @@ TEST_CASE("a row says where NaN and infinities arise, and only then", "[fast]") 
     passed_on = passed_on || layer["inherited"].get<int>() > 0;
   CHECK(passed_on);
   CHECK(row["not_finite"].contains("reference"));
+}
+
+TEST_CASE("each share of saturated results stands beside the prediction of the same", "[fast]") {
+  Workbench bench(testing::small_dataset(), testing::small_net(), 40);
+  const auto row_on = [&](const std::string& unit) {
+    return run_point(
+        parse_sweep(R"({"numemu_sweep": 1, "base": {"numemu_recipe": 1, "roles": {"weight":
+                    {"format": "int8"}, "activation": {"format": "int8"}},
+                    "gemms": {"fprop": {"unit": ")" +
+                        unit + R"("}}}})",
+                    "s.json")
+            .points[0],
+        bench);
+  };
+  const Row stops = row_on("neutral.mac.int14.saturate");
+  const RowLayer& first = stops.layers[0];
+  REQUIRE(first.saturated_counts);
+  const RowSaturation& counts = *first.saturated_counts;
+  CHECK(counts.on_the_way > 0);
+  CHECK(counts.at_end.value() > 0);
+  // The measured figures are those of the row's counts.
+  CHECK_THAT(first.left_out,
+             Catch::Contains("(saturated on the way: " +
+                             numemu::policies::counted_share(counts.on_the_way, counts.sampled) +
+                             " results, predicted ") &&
+                 Catch::Contains("; ended at a register's end: " +
+                                 numemu::policies::counted_share(*counts.at_end, *counts.results) +
+                                 " results, predicted "));
+  CHECK(stops.predicted.left_out == first.left_out);
+  const std::string note = "Results of neutral.mac.int14.saturate that saturated on the way";
+  CHECK(std::ranges::any_of(stops.notes,
+                            [&](const std::string& text) { return text.starts_with(note); }));
+  const Row wraps = row_on("neutral.mac.int14.wrap");
+  REQUIRE(wraps.layers[0].saturated_counts);
+  CHECK_FALSE(wraps.layers[0].saturated_counts->results.written());
+  CHECK_THAT(wraps.layers[0].left_out,
+             Catch::Contains("(wrapped: ") && !Catch::Contains("saturated"));
+  for (const RowLayer& layer : row_on("neutral.mac.int32.saturate").layers)
+    CHECK_FALSE(layer.saturated_counts.written());
 }
 
 TEST_CASE("infinities of a unit are counted before the role output takes them away", "[fast]") {

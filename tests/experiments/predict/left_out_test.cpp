@@ -97,13 +97,46 @@ TEST_CASE("left out: from the layer on whose unit overflows or does not multiply
         "the overflow of narrow, whose largest value is near its sums, in fc2, is not modelled");
   CHECK(near.left_out.at("fc3") == near.left_out.at("fc2"));
   CHECK(std::isnan(near.output.db));
-  CHECK_THAT(predicted({"narrow", 1, true, false, 0, 0.02}).output_left_out,
-             Contains("(2 % predicted)"));
-  const LayerPrediction ran = predicted({"narrow", 1, true, false, 0.031, 0.02});
+  const char* const way = "saturated on the way";
+  CHECK_THAT(
+      predicted({.unit = "narrow", .overflows = true, .overflow = 0.02, .looked = 50, .words = way})
+          .output_left_out,
+      Contains("near its sums (saturated on the way: predicted 2 %), in fc2"));
+  // Each quantity stands beside its own prediction.
+  UnitError both{.unit = "narrow",
+                 .overflows = true,
+                 .overflowed = true,
+                 .overflow = 0.3,
+                 .at_end = 0.08,
+                 .looked = 50,
+                 .words = way,
+                 .counts = {.results = 1000, .at_end = 85, .sampled = 112, .overflowed = 36}};
+  const LayerPrediction ran = predicted(both);
   CHECK(ran.left_out.count("fc1") == 0);
   CHECK(ran.left_out.at("fc2") ==
-        "the overflow of narrow (3.1 % of the results looked at, 2 % predicted), in fc2, is not "
+        "the overflow of narrow (saturated on the way: 32.1 % of 112 results, predicted 30 %; "
+        "ended at a register's end: 8.5 % of 1000 results, predicted 8 %), in fc2, is not "
         "modelled");
+  both.of_noise = true;
+  CHECK_THAT(predicted(both).output_left_out,
+             Contains("predicted 8 %, on the samples that noise is measured on)"));
+  // None of some is no bare 0, measured or predicted.
+  CHECK_THAT(predicted({.unit = "narrow",
+                        .overflows = true,
+                        .looked = 50,
+                        .words = "wrapped",
+                        .counts = {.sampled = 512}})
+                 .output_left_out,
+             Contains("near its sums (wrapped: 0 of 512 results, predicted 0 of 50)"));
+  CHECK_THAT(predicted({.unit = "narrow",
+                        .overflowed = true,
+                        .overflow = 0.02,
+                        .looked = 50,
+                        .words = "became NaN or infinite",
+                        .results = 200,
+                        .not_finite = 5})
+                 .output_left_out,
+             Contains("narrow (became NaN or infinite: 2.5 % of 200 results, predicted 2 %)"));
   CHECK_THAT(predicted({"narrow", 0, false, true}).output_left_out,
              Contains("the table of narrow"));
 }

@@ -152,6 +152,10 @@ TEST_CASE("unit errors: registers that sums leave on the way, and come back", "[
   CHECK(error("neutral.mac.float16.rne").overflow == 1);
   CHECK(error("neutral.mac.float16.rne").at_end == 0);
   CHECK(error("neutral.mac.int16.wrap").overflow == 0);
+  CHECK(error("neutral.mac.int16.wrap").words == "wrapped");
+  CHECK(error("neutral.mac.int16.saturate").looked > 0);
+  // Registers that stop by their rounding have ends, too.
+  CHECK(error("neutral.mac.float16.rtz").at_end > 0);
 }
 
 TEST_CASE("unit errors: registers that sums may leave", "[fast]") {

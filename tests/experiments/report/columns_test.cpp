@@ -128,4 +128,22 @@ TEST_CASE("scores become columns", "[fast]") {
   CHECK(exported_columns(records).back().name == "score_mae_predicted_ci95_high");
 }
 
+TEST_CASE("an expected figure has the ends of an interval that is cut off at 0 or 100 %",
+          "[fast]") {
+  const auto expected = [](double value, double low, double high) -> std::string {
+    const Json row = {{"metrics", {{"top1", value}}},
+                      {"predicted",
+                       {{"tensors", Json::array()},
+                        {"accuracy", {{"top1", {{"value", value}, {"ci95", {low, high}}}}}}}}};
+    const std::vector<Record> records = records_of({row});
+    for (const ShownColumn& column : shown_columns(records, Medium::terminal)) {
+      if (column.key == "expected") return column.cell(records[0]);
+    }
+    return "no such column";
+  };
+  CHECK(expected(0.1, 0, 0.357318) == "10.00 [0.00, 35.73]");
+  CHECK(expected(0.97, 0.9, 1) == "97.00 [90.00, 100.00]");
+  CHECK(expected(0.5, 0.423457, 0.576544) == "50.00 +-7.65");  // rows have six digits
+}
+
 }  // namespace columns_test

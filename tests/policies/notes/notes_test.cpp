@@ -278,8 +278,13 @@ TEST_CASE("notes: results at an end of a register that saturates", "[fast]") {
   CHECK(narrow.sampled == 5);
   CHECK(narrow.overflowed == 3);
   CHECK(notes ==
-        std::vector<std::string>{"The register of neutral.mac.int8.saturate saturated or "
-                                 "wrapped in 80 % of the results of fc that were looked at."});
+        std::vector<std::string>{"Results of neutral.mac.int8.saturate that saturated on the way "
+                                 "(of those computed again) and that ended at a register's end (of "
+                                 "all): fc 60 % of 5 and 80 % of 5."});
+  const auto [wrapping, of_wrapping] = run("neutral.mac.int8.wrap");
+  CHECK(wrapping.results == 0);
+  CHECK(of_wrapping == std::vector<std::string>{"Results of neutral.mac.int8.wrap that wrapped (of "
+                                                "those computed again): fc 60 % of 5."});
   for (const char* unit :
        {"neutral.mac.int32.saturate", "exact", "nvidia.h100.mma.s8.s32.satfinite"}) {
     const auto [counts, none] = run(unit);
@@ -291,6 +296,32 @@ TEST_CASE("notes: results at an end of a register that saturates", "[fast]") {
   CHECK(floating.results == 5);
   CHECK(floating.at_end == 0);
   CHECK(of_floats.empty());
+}
+
+TEST_CASE("notes: however many layers saturate and however long their names are, 300 characters",
+          "[fast]") {
+  for (const int length : {3, 30, 90, 400}) {
+    INFO(length);
+    net::Graph graph;
+    graph.inputs = {{"input", {4}}};
+    for (int i = 0; i < 6; ++i)
+      graph.add(std::string(static_cast<std::size_t>(length), 'n') + std::to_string(i),
+                std::make_unique<net::Linear>(4, 4, false));
+    for (net::Parameter* const w : graph.parameters())
+      w->value.data.assign(w->value.data.size(), 127);
+    net::Tensor x({5, 4});
+    x.data.assign(x.data.size(), 127);
+    RecipeNumerics numerics(Recipe::parse_text(R"({"numemu_recipe": 1, "gemms": {"fprop": {"unit":
+                               "neutral.mac.int16.saturate"}}, "roles": {"weight": {"format":
+                               "int8"}, "activation": {"format": "int8"}}})",
+                                               "r.json"),
+                            graph);
+    net::forward(graph, x, numerics);
+    const std::vector<std::string> notes = texts_of(notes_on_counts(numerics));
+    REQUIRE(notes.size() == 1);
+    CHECK(notes[0].size() <= 300);
+    CHECK(notes[0].ends_with(length == 400 ? ": 6 layers." : " more layers."));
+  }
 }
 
 }  // namespace notes_test

@@ -53,6 +53,19 @@ TEST_CASE("overflow sample: saturation that is left again, stops and wraps", "[f
   CHECK(counts<float>("exact", {far}).sampled == 0);
 }
 
+TEST_CASE("overflow sample: words and shares", "[fast]") {
+  const auto words = [](const char* unit) {
+    return std::string(overflow_words(*unit::find_unit(unit).description()));
+  };
+  CHECK(words("neutral.mac.int8.saturate") == "saturated on the way");
+  CHECK(words("neutral.mac.float16.rtz") == "saturated on the way");
+  CHECK(words("neutral.mac.int8.wrap") == "wrapped");
+  CHECK(words("neutral.mac.float16.rne") == kNotFiniteWords);
+  CHECK(counted_share(36, 112) == "32.1 % of 112");
+  CHECK(counted_share(0, 112) == "0 of 112");
+  CHECK(counted_share(8, 8) == "100 % of 8");
+}
+
 TEST_CASE("overflow sample: a few lines of many, and none where no sum reaches the end", "[fast]") {
   const std::vector<Bytes> many(1000, {100, 100});
   const SaturationCounts some = counts("neutral.mac.int8.saturate", many);
