@@ -142,6 +142,27 @@ std::int64_t checked_index(std::string_view layer, const Tensor& indices, std::s
   return index < 0 ? index + extent : index;
 }
 
+/// Throws Error where a sample's index names a row of another one.
+void require_own_rows(std::string_view layer, const IndexedOptions& o, const Shape& data,
+                      const Tensor& indices) {
+  const auto axis = static_cast<std::size_t>(checked_axis("indices", o.axis, data.size())),
+             of_samples = static_cast<std::size_t>(o.sample_axis);
+  const std::int64_t samples = std::max<std::int64_t>(1, data[axis] / o.sample_rows),
+                     step = row_major(indices.shape).steps[of_samples],
+                     extent = indices.shape[of_samples],
+                     each = std::max<std::int64_t>(1, extent / samples);
+  for (std::size_t i = 0; i < indices.data.size(); ++i) {
+    const std::int64_t row = checked_index(layer, indices, i, data[axis]),
+                       sample = static_cast<std::int64_t>(i) / step % extent / each;
+    if (row / o.sample_rows == sample) continue;
+    throw Error(std::string(layer) + ": index " +
+                std::to_string(static_cast<std::int64_t>(indices.data[i])) + " of sample " +
+                std::to_string(sample) + " of the batch names row " + std::to_string(row) +
+                ", of sample " + std::to_string(row / o.sample_rows) +
+                ": a sample reads its own rows; in batches of 1 each runs alone");
+  }
+}
+
 Runs runs_of(std::string_view layer, const IndexedOptions& o, const Shape& data,
              const Tensor& indices) {
   Runs runs;
@@ -169,6 +190,7 @@ Runs runs_of(std::string_view layer, const IndexedOptions& o, const Shape& data,
   const auto axis = static_cast<std::size_t>(checked_axis("indices", o.axis, data.size()));
   const std::int64_t step = steps.steps[axis];
   if (o.indexing == Indexing::rows) {
+    if (o.sample_rows > 0) require_own_rows(layer, o, data, indices);
     std::int64_t outer = 1;
     for (std::size_t i = 0; i < axis; ++i) outer *= data[i];
     runs.length = step;

@@ -37,6 +37,9 @@ struct IndexedOptions {
   Indexing indexing = Indexing::elements;
   std::int64_t axis = 0;        ///< of rows and elements; negative ones count from the end
   std::int64_t batch_axes = 0;  ///< of tuples: leading axes that data and indices share
+  /// Of rows along the batch: how many of them a sample has, and the axis of the indices on which
+  /// samples lie. Then a sample chooses from its own; 0: from all.
+  std::int64_t sample_rows = 0, sample_axis = 0;
 };
 
 /// y = data at the indices; inputs (data, indices). A view. The gradient of an element chosen twice
@@ -50,7 +53,7 @@ class IndexedGather final : public Op {
         options_(options) {}
   /// Throws Error where the shapes do not fit.
   Shape output_shape(Shapes inputs) const override;
-  /// Throws Error for an index that is no whole number or outside its axis.
+  /// Throws Error for an index that is no whole number, outside its axis or of another sample.
   void forward(const OpCall&, OpInputs inputs, Tensor& output) const override;
   void backward(const OpCall&, const OpBackward&) const override;
 

@@ -125,6 +125,13 @@ case("decoder", "transformer", lambda: Fn(
     lambda s, x, memory: s.net(x, memory, tgt_mask=torch.full((12, 12), float("-inf")).triu(1)),
     net=nn.TransformerDecoder(nn.TransformerDecoderLayer(64, 4, 128, batch_first=True), 2)),
      {"x": (12, 64), "memory": (20, 64)}, 15)
+# Masks and keys of zeros with the heads merged into the batch: [heads * batch, 1, keys].
+case("attention_masked", "transformer", lambda: Fn(
+    lambda s, x, mask: s.net(x, x, x, key_padding_mask=mask)[0], net=nn.MultiheadAttention(64, 4, batch_first=True)),
+     {"x": (20, 64), "mask": padding_mask(20, torch.bool, True)}, 14)
+case("attention_zero_key", "transformer", lambda: Fn(
+    lambda s, x: s.net(x, x, x)[0], net=nn.MultiheadAttention(64, 4, batch_first=True, add_zero_attn=True)),
+     (20, 64), 12)
 case("multihead_attention", "transformer", lambda: Fn(
     lambda s, x: s.net(x, x, x, need_weights=False)[0], net=nn.MultiheadAttention(64, 4, batch_first=True)),
      (20, 64), 12, fixed=True)

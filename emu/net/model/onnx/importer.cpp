@@ -369,6 +369,15 @@ OnnxValue OnnxImporter::trained(const OnnxNode& node, std::size_t index, std::si
 OnnxValue OnnxImporter::repeated(const OnnxNode& node, const OnnxValue& value, std::size_t axis) {
   if (graph_.inputs.empty()) throw Error("a constant that depends on the batch is not folded");
   if (value.rank() <= axis || value.image) throw Error("expected an axis for the batch");
+  if (value.shapes[0][axis] != 1) {
+    std::vector<Extent> apart = value.extents();
+    if (std::ranges::any_of(apart, &Extent::per_batch))
+      throw Error("expected the batch on one axis");
+    std::vector<Extent> joined = apart;
+    joined[axis].per_batch = true;
+    apart.insert(apart.begin() + static_cast<std::ptrdiff_t>(axis), Extent{1});
+    return reshape_to(node, repeated(node, reshape_to(node, value, apart), axis), joined);
+  }
   // Where of the same value twice chooses it whatever the condition holds: its shape is all that
   // counts, one element of each sample.
   OnnxValue sample;

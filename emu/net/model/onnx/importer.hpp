@@ -120,8 +120,8 @@ class OnnxImporter {
 
   /// The batch that the file gives its inputs as a number, 0 for a symbol.
   std::int64_t fixed_batch() const { return fixed_batch_; }
-  /// A graph value with one sample (that axis has extent 1), repeated for every sample of the
-  /// batch.
+  /// A graph value of one sample, repeated for every sample of the batch along that axis: n
+  /// elements there become n for each sample, sample after sample.
   OnnxValue repeated(const OnnxNode&, const OnnxValue&, std::size_t axis = 0);
   /// Tells the user, once.
   void note(std::string text) { notes_.insert(std::move(text)); }

@@ -122,6 +122,20 @@ TEST_CASE("indices outside the data or between its elements are refused", "[fast
   CHECK_THROWS_WITH(elements.output_shape(wrong), Catch::Contains("[3, 3] do not fit"));
 }
 
+TEST_CASE("a sample's rows are its own", "[fast]") {
+  IndexedGather op({.indexing = Indexing::rows, .axis = 0, .sample_rows = 2, .sample_axis = 1});
+  Numerics numerics;
+  const Tensor one = tensor({2, 1}, {1, 2}), two = tensor({4, 1}, {1, 2, 3, 4});
+  CHECK(test::run_op(op, {one, tensor({2, 1}, {-1, 0})}, numerics).output.data ==
+        std::vector<float>{2, 1});
+  CHECK(test::run_op(op, {two, tensor({2, 2}, {0, -1, 1, 2})}, numerics).output.data ==
+        std::vector<float>{1, 4, 2, 3});
+  CHECK_THROWS_WITH(test::run_op(op, {two, tensor({1, 2}, {-1, 2})}, numerics),
+                    Catch::Contains("index -1 of sample 0 of the batch names row 3, of sample 1"));
+  CHECK_THROWS_WITH(test::run_op(op, {two, tensor({1, 2}, {0, 1})}, numerics),
+                    Catch::Contains("index 1 of sample 1 of the batch names row 1, of sample 0"));
+}
+
 TEST_CASE("embedding and its gradient are those of loops in float64", "[fast]") {
   constexpr std::int64_t kCount = 6, kWidth = 3;
   Embedding op(kCount, kWidth);

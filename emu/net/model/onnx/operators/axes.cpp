@@ -177,7 +177,7 @@ Values pad(OnnxImporter& importer, const OnnxNode& node) {
   return {importer.add<Pad>(node, {x}, x.image, before, after, value)};
 }
 
-/// The tensor as often as asked along each axis; along an axis of one element also once a sample.
+/// The tensor as often as asked along each axis, or as often for each sample.
 Values tile(OnnxImporter& importer, const OnnxNode& node) {
   OnnxValue x = importer.value(node);
   const OnnxConstant& given = importer.constant(node, 1);
@@ -190,21 +190,15 @@ Values tile(OnnxImporter& importer, const OnnxNode& node) {
     const std::int64_t stored = stored_axis(x, static_cast<std::int64_t>(i)),
                        n = extent_of(x, stored);
     refuse_batch(x, stored, "repeating");
-    if (repeats[i].per_batch) {
-      if (repeats[i].value != 1 || n != 1)
-        throw Error(
-            fmt::format("expected an axis of one element to be repeated for every sample, "
-                        "found {} times {}",
-                        n, repeats[i].value));
-      x = importer.repeated(node, importer.to_plain(x), i);
-      continue;
-    }
     if (repeats[i].value < 1 || repeats[i].value > kMostElements / n)
       throw Error("expected repeats of at least 1");
-    importer.hold(2 * repeats[i].value * n);  // eight bytes each
-    Ints places;
-    for (std::int64_t k = 0; k < repeats[i].value * n; ++k) places.push_back(k % n);
-    x = importer.add<Gather>(node, {x}, x.image, stored, std::move(places));
+    if (repeats[i].value > 1) {
+      importer.hold(2 * repeats[i].value * n);  // eight bytes each
+      Ints places;
+      for (std::int64_t k = 0; k < repeats[i].value * n; ++k) places.push_back(k % n);
+      x = importer.add<Gather>(node, {x}, x.image, stored, std::move(places));
+    }
+    if (repeats[i].per_batch) x = importer.repeated(node, importer.to_plain(x), i);
   }
   return {x};
 }

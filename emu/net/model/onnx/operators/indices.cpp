@@ -13,6 +13,20 @@ namespace {
 
 using Values = std::vector<OnnxValue>;
 
+bool on_batch(const OnnxValue& value, std::int64_t axis) {
+  const auto at = static_cast<std::size_t>(axis);
+  return value.shapes[0][at] != value.shapes[1][at];
+}
+
+/// How many elements of that axis each sample has; 0 where they are not as many for each.
+std::int64_t rows_of_sample(const OnnxValue& value, std::int64_t axis) {
+  const auto at = static_cast<std::size_t>(axis);
+  const std::int64_t rows = value.shapes[0][at] / kProbeBatches[0];
+  const bool proportional = rows * kProbeBatches[0] == value.shapes[0][at] &&
+                            rows * kProbeBatches[1] == value.shapes[1][at];
+  return proportional ? rows : 0;
+}
+
 /// From a matrix by whole rows: a table that training changes.
 OnnxValue embedding(OnnxImporter& importer, const OnnxNode& node, Tensor table) {
   return importer.add(importer.layer_name(node, 0), std::make_unique<Embedding>(std::move(table)),
@@ -29,12 +43,15 @@ Values gather(OnnxImporter& importer, const OnnxNode& node) {
     const OnnxValue places = importer.to_plain(indices);
     // Along the batch computed indices name samples; along another axis every sample would choose
     // from all.
-    const auto at = static_cast<std::size_t>(axis);
-    const bool names_samples = x.shapes[0][at] != x.shapes[1][at];
+    const bool names_samples = on_batch(x, axis);
     if (x.has_batch() && places.has_batch() != names_samples)
       throw Error("activations chosen by indices of all samples are not supported");
-    return {importer.add<IndexedGather>(node, {x, places}, false,
-                                        IndexedOptions{.indexing = Indexing::rows, .axis = axis})};
+    IndexedOptions options{.indexing = Indexing::rows, .axis = axis};
+    if (const std::int64_t rows = names_samples ? rows_of_sample(x, axis) : 0; rows > 0) {
+      options.sample_rows = rows;
+      while (!on_batch(places, options.sample_axis)) ++options.sample_axis;
+    }
+    return {importer.add<IndexedGather>(node, {x, places}, false, options)};
   }
   refuse_batch(x, axis, "choosing along");
   const OnnxConstant& index = importer.constant(node, 1);

@@ -250,7 +250,8 @@ Values transpose(OnnxImporter& importer, const OnnxNode& node) {
   return {importer.add<Transpose>(node, {x}, false, order)};
 }
 
-/// Broadcasting to a larger shape: the sum with zeros of that shape; for the batch, repetition.
+/// Broadcasting to a larger shape: the sum with zeros of one sample's shape; for the batch, or a
+/// multiple of it, repetition.
 OnnxValue expanded_to(OnnxImporter& importer, const OnnxNode& node, OnnxValue x,
                       const OnnxConstant& asked) {
   if (!asked.integer || asked.elements.size() > kMostAxes)
@@ -266,14 +267,23 @@ OnnxValue expanded_to(OnnxImporter& importer, const OnnxNode& node, OnnxValue x,
                               ? asked.elements[asked.elements.size() - back].whole
                               : Extent{1};
     if (mine != wanted && mine != Extent{1} && wanted != Extent{1} &&
-        !(mine.per_batch && wanted == Extent{mine.value * importer.fixed_batch()}))
-      throw Error("expected a shape that the input is broadcast to");
+        !(mine.per_batch && wanted == Extent{mine.value * importer.fixed_batch()})) {
+      const Extent &times = mine.per_batch ? mine : wanted,
+                   &number = mine.per_batch ? wanted : mine;
+      if (number.per_batch || !times.per_batch || times.value < 1 ||
+          number.value % times.value != 0)
+        throw Error("expected a shape that the input is broadcast to");
+      throw Error(fmt::format(
+          "axis {} has the batch, and the file fixes it at {} there, as its example had it; "
+          "export the model with an example of one sample",
+          rank - back, number.value / times.value));
+    }
     const bool grows = mine == Extent{1} && wanted != Extent{1};
     if (grows && wanted.per_batch) {
-      if (batch || wanted.value != 1) throw Error("expected only the batch, on one axis");
+      if (batch) throw Error("expected the batch, or a multiple of it, on one axis");
       batch = rank - back;
     }
-    const bool here = grows && !wanted.per_batch;
+    const bool here = grows && wanted.value != 1;
     dims.push_back(here ? wanted.value : 1);
     larger = larger || here;
   }

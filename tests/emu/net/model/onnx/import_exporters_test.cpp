@@ -1,5 +1,7 @@
 // Networks and spellings that exporters write, against float64 computations of the same weights.
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/model/onnx/import.hpp"
@@ -261,6 +263,126 @@ TEST_CASE("heads that are merged with a batch on the second axis", "[fast]") {
   }
   // With a batch of 1 written out, [3, 2, 2] could as well be [3 b, 2, 2].
   CHECK_THROWS_WITH(writer_of(1).import(), Catch::Contains("the file has a fixed batch"));
+}
+
+/// Sizes [times * batch, ..] of the model's input "x", as exporters compute them.
+std::string batch_times(ModelWriter& w, std::int64_t times, const Ints& others) {
+  const std::string zero = attribute("axis", std::int64_t{0});
+  const std::string batch = w.op("Gather", {w.op("Shape", {"x"}), w.whole(0)}, {zero});
+  const std::string product = w.op("Mul", {batch, w.whole(times)});
+  const std::string first = w.op("Unsqueeze", {product, w.wholes({0})});
+  return others.empty() ? first : w.op("Concat", {first, w.wholes(others)}, {zero});
+}
+
+TEST_CASE("a padding mask and a key of zeros for heads that are merged with the batch", "[fast]") {
+  // As nn.MultiheadAttention with key_padding_mask and add_zero_attn: 2 heads of [3, 2], 4 keys.
+  constexpr float kHidden = 0.5f;
+  ModelWriter w;
+  w.input("x", {-1, 3, 4});
+  const std::string heads = w.op("Reshape", {"x", batch_times(w, 2, {3, 2})});
+  const std::string zero_key = w.op("ConstantOfShape", {batch_times(w, 2, {1, 2})});
+  const std::string keys = w.op("Concat", {heads, zero_key}, {attribute("axis", std::int64_t{1})});
+  const std::string largest = w.op(
+      "ReduceMax", {"x"}, {attribute("axes", Ints{2}), attribute("keepdims", std::int64_t{0})});
+  const std::string hidden = w.op("Greater", {largest, w.number(kHidden)});
+  const std::string wide = w.op(
+      "Expand", {w.op("Reshape", {hidden, batch_times(w, 1, {1, 1, 3})}), w.wholes({1, 2, 1, 1})});
+  const std::string flat = w.op("Reshape", {wide, batch_times(w, 2, {1, 3})});
+  const std::string filled =
+      w.op("Where", {w.op("Cast", {flat}, {attribute("to", std::int64_t{9})}),
+                     w.number(-std::numeric_limits<float>::infinity()),
+                     w.op("ConstantOfShape", {w.op("Shape", {flat})})});
+  const std::string seen = w.op("ConstantOfShape", {batch_times(w, 2, {1, 1})});
+  const std::string mask = w.op("Concat", {filled, seen}, {attribute("axis", std::int64_t{2})});
+  const std::string turned = w.op("Transpose", {keys}, {attribute("perm", Ints{0, 2, 1})});
+  const std::string scores = w.op("Add", {w.op("MatMul", {heads, turned}), mask});
+  const std::string weights = w.op("Softmax", {scores}, {attribute("axis", std::int64_t{-1})});
+  w.output(w.op("Reshape", {weights, batch_times(w, 1, {24})}));
+  const ImportedModel model = w.import();
+  const Tensor x = test::random_tensor({16, 3, 4}, 63);
+  check_batches(model, x);
+  const Tensor y = run_model(model, {x});
+  REQUIRE(y.shape == Shape{16, 24});
+  const auto hides = [&](std::size_t b, std::size_t key) {
+    const auto row = x.data.begin() + static_cast<std::ptrdiff_t>(b * 12 + key * 4);
+    return *std::max_element(row, row + 4) > kHidden;
+  };
+  std::size_t hidden_keys = 0;
+  for (std::size_t b = 0; b < 16; ++b) {
+    for (std::size_t query = 0; query < 6; ++query) {
+      const float* const head = x.data.data() + b * 12 + query / 3 * 6;
+      double parts[4], sum = 0;
+      for (std::size_t key = 0; key < 4; ++key) {
+        double score = 0;
+        for (std::size_t c = 0; key < 3 && c < 2; ++c)
+          score += double{head[query % 3 * 2 + c]} * head[key * 2 + c];
+        const bool hide = key < 3 && hides(b, key);
+        hidden_keys += hide;
+        sum += parts[key] = hide ? 0 : std::exp(score);
+      }
+      for (std::size_t key = 0; key < 4; ++key)
+        CHECK(std::fabs(y.data[b * 24 + query * 4 + key] - parts[key] / sum) < 0x1p-21);
+    }
+  }
+  CHECK(hidden_keys > 0);
+}
+
+TEST_CASE("constants with a multiple of the batch on one axis are as many for each sample",
+          "[fast]") {
+  // Of two samples; one and five give as many for each.
+  const auto rows = [](ModelWriter& w, const std::string& value, std::int64_t each) {
+    const ImportedModel model =
+        w.output(w.op("Reshape", {value, batch_times(w, 1, {each})})).import();
+    for (const std::int64_t batch : {1, 5})
+      CHECK(run_model(model, {Tensor({batch, 1, 2})}).shape == Shape{batch, each});
+    return run_model(model, {Tensor({2, 1, 2})}).data;
+  };
+  using Floats = std::vector<float>;
+  const auto writer = [] { return ModelWriter().input("x", {-1, 1, 2}); };
+  ModelWriter tiled = writer();
+  tiled.floats("c", {2, 1}, {7, 8});
+  CHECK(rows(tiled, tiled.op("Tile", {"c", batch_times(tiled, 2, {1})}), 4) ==
+        Floats{7, 8, 7, 8, 7, 8, 7, 8});
+  ModelWriter expanded = writer();
+  expanded.floats("c", {1, 2}, {7, 8});
+  CHECK(rows(expanded, expanded.op("Expand", {"c", batch_times(expanded, 2, {2})}), 4) ==
+        Floats{7, 8, 7, 8, 7, 8, 7, 8});
+
+  // Every sample would have rows for all of them.
+  ModelWriter squared = writer();
+  const std::string shape =
+      squared.op("Concat", {squared.wholes({1}), batch_times(squared, 2, {1})},
+                 {attribute("axis", std::int64_t{0})});
+  CHECK_THROWS_WITH(squared.output(squared.op("Expand", {"x", shape})).import(),
+                    Catch::Contains("expected the batch on one axis"));
+  // A constant of the exporter's example.
+  ModelWriter fixed = writer();
+  fixed.floats("c", {4, 2}, Floats(8));
+  CHECK_THROWS_WITH(fixed.output(fixed.op("Expand", {"c", batch_times(fixed, 1, {2})})).import(),
+                    Catch::Contains("axis 0 has the batch, and the file fixes it at 4"));
+}
+
+TEST_CASE("a row of another sample is refused", "[fast]") {
+  // x[arange(b), x[:, 0] - 1] as PyTorch writes it: rows of [3 b, 1] at 3 n + x[n, 0] - 1.
+  ModelWriter w;
+  w.input("x", {-1, 3}, 7);
+  const std::string batch = w.op("Squeeze", {batch_times(w, 1, {})});
+  const std::string sample = w.op("Range", {w.whole(0), batch, w.whole(1)});
+  const std::string length =
+      w.op("Gather", {"x", w.whole(0)}, {attribute("axis", std::int64_t{1})});
+  const std::string row =
+      w.op("Add", {w.op("Sub", {length, w.whole(1)}), w.op("Mul", {sample, w.whole(3)})});
+  const std::string flat = w.op("Reshape", {"x", w.wholes({-1, 1})});
+  const ImportedModel model =
+      w.output(w.op("Gather", {flat, row}, {attribute("axis", std::int64_t{0})})).import();
+  Tensor x({2, 3});
+  x.data = {3, 10, 20, 2, 30, 40};
+  CHECK(run_model(model, {x}).data == std::vector<float>{20, 30});
+  x.data[3] = 0;
+  CHECK_THROWS_WITH(run_model(model, {x}),
+                    Catch::Contains("index 2 of sample 1 of the batch names row 2, of sample 0"));
+  CHECK(run_model(model, {samples(x, 1, 1)}).data ==
+        std::vector<float>{40});  // counted from its end
 }
 
 TEST_CASE("causal masks made by comparing positions", "[fast]") {
