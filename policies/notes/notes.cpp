@@ -18,6 +18,7 @@
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/onnx/file.hpp"
 #include "emu/net/ops/fixed_quantizer.hpp"
+#include "emu/net/ops/views.hpp"
 #include "formats/joined.hpp"
 #include "formats/scaling/clipping.hpp"
 #include "policies/bits/effective_bits.hpp"
@@ -57,6 +58,8 @@ std::string_view to_string(NoteKind kind) {
       return "saturated";
     case NoteKind::shared_weights:
       return "shared weights";
+    case NoteKind::stacked_weights:
+      return "stacked weights";
     case NoteKind::choices:
       return "choices";
     case NoteKind::baseline:
@@ -332,6 +335,44 @@ std::vector<Note> notes_on_training(const Recipe& recipe, std::size_t stage) {
   return notes;
 }
 
+namespace {
+
+/// The first names, and how many more there are.
+std::string first_names(std::vector<std::string> names) {
+  const std::size_t more = names.size() > kMostNamed ? names.size() - kMostNamed : 0;
+  names.resize(names.size() - more);
+  return joined(names, ", ") + (more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
+/// Whether a value is a learned constant of the graph, or a view of one.
+bool is_learned_constant(const net::Graph& graph, int value) {
+  for (;;) {
+    const int at = value - static_cast<int>(graph.inputs.size());
+    if (at < 0) return false;
+    const net::Node& node = graph.nodes[static_cast<std::size_t>(at)];
+    if (const auto* constant = dynamic_cast<const net::Constant*>(node.op.get()))
+      return constant->origin().role == net::ConstantOrigin::Role::weight;
+    if (node.op->result() != net::ResultKind::view || node.inputs.empty()) return false;
+    value = node.inputs[0];
+  }
+}
+
+std::vector<Note> notes_on_stacked_weights(const BoundRecipe& recipe) {
+  std::vector<std::string> names;
+  for (const auto& [gemm, roles] : recipe.products()) {
+    if (gemm.weight != nullptr || !roles[RolePart::activation]) continue;
+    if (std::ranges::any_of(gemm.node->inputs,
+                            [&](int value) { return is_learned_constant(recipe.graph(), value); }))
+      names.push_back(gemm.name);
+  }
+  if (names.empty()) return {};
+  return {{NoteKind::stacked_weights,
+           fmt::format("Weights that a product of stacks reads are quantized as activations: {}.",
+                       first_names(std::move(names)))}};
+}
+
+}  // namespace
+
 std::vector<Note> notes_on_tables(const BoundRecipe& recipe) {
   const net::Graph& graph = recipe.graph();
   bool quantizes = false;
@@ -341,7 +382,8 @@ std::vector<Note> notes_on_tables(const BoundRecipe& recipe) {
     weights.insert(gemm.weight);
     quantizes = quantizes || roles[RolePart::weight].has_value();
   }
-  if (!quantizes) return {};
+  std::vector<Note> notes = notes_on_stacked_weights(recipe);
+  if (!quantizes) return notes;
   std::vector<std::string> names;
   std::int64_t elements = 0;
   for (const net::Node& node : graph.nodes) {
@@ -356,16 +398,15 @@ std::vector<Note> notes_on_tables(const BoundRecipe& recipe) {
       names.push_back(parameter.name);
     }
   }
-  if (names.empty()) return {};
-  const std::size_t more = names.size() > kMostNamed ? names.size() - kMostNamed : 0;
-  names.resize(names.size() - more);
+  if (names.empty()) return notes;
   const double share =
       100 * static_cast<double>(elements) / static_cast<double>(graph.parameter_count());
-  return {
+  notes.push_back(
       {NoteKind::tables,
-       fmt::format("Role weight is that of products; tables stay float32: {}{}, {:.3g} % of "
+       fmt::format("Role weight is that of products; tables stay float32: {}, {:.3g} % of "
                    "the parameters.",
-                   joined(names, ", "), more > 0 ? fmt::format(" and {} more", more) : "", share)}};
+                   first_names(std::move(names)), share)});
+  return notes;
 }
 
 std::string own_quantizers(const net::Graph& graph, const std::string& path) {

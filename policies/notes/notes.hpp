@@ -29,6 +29,7 @@ enum class NoteKind : std::uint8_t {
   lost_nan,
   saturated,
   shared_weights,
+  stacked_weights,
   choices,
   baseline,
   calibration_data,
@@ -64,7 +65,8 @@ std::vector<Note> recipe_notes(const BoundRecipe&, const std::vector<net::Tensor
 std::vector<Note> notes_on_training(const Recipe&, std::size_t stage);
 
 /// Where weights are quantized: the tables (trained parameters of two axes or more) that no product
-/// reads as its weight, which stay float32, with their share of the parameters.
+/// reads as its weight, which stay float32, with their share of the parameters; and the products of
+/// stacks whose one operand is learned (MatMul, Einsum), which has the numerics of activations.
 std::vector<Note> notes_on_tables(const BoundRecipe&);
 
 /// "2 quantizers of its own, 3 weights stored as codes": what a network has of QuantizeLinear

@@ -133,6 +133,21 @@ TEST_CASE("notes: embedding tables stay float32 where weights are quantized", "[
   CHECK_THAT(notes[0], Catch::EndsWith(" % of the parameters."));
 }
 
+TEST_CASE("notes: weights of stacks have the numerics of activations", "[fast]") {
+  using net::test::ModelWriter;
+  ModelWriter w;
+  w.input("x", {-1, 2, 3, 4}).floats("heads", {2, 4, 3}, std::vector<float>(24, 0.5f));
+  w.node("MatMul", {"x", "heads"}, {"y"}, {}, "per_head").output("y");
+  const net::ImportedModel model = w.import();
+  const std::vector<Note> notes = notes_on_tables(
+      {recipe(R"("weight": {"format": "int4"}, "activation": {"format": "int8"})"), model.graph});
+  REQUIRE(notes.size() == 1);
+  CHECK(notes[0].kind == NoteKind::stacked_weights);
+  CHECK_THAT(notes[0].text, Catch::StartsWith("Weights that a product of stacks reads are "
+                                              "quantized as activations: "));
+  CHECK(notes_on_tables({recipe(R"("weight": {"format": "int4"})"), model.graph}).empty());
+}
+
 TEST_CASE("notes: quantizers of a network, and weights that its file has as codes", "[fast]") {
   using net::test::ModelWriter;
   const auto model = [](bool values, bool weights) {
