@@ -148,7 +148,7 @@ Json block_json(const BlockFormat& f) {
                     {"bits", f.bits_per_element()},
                     {"scale_rule", f.default_rule},
                     {"scale_rules", rules.names},
-                    {"scale_rules_with_arguments", rules.with_arguments},
+                    {"argument_rules", rules.with_arguments},
                     {"source", f.source}}));
   return json;
 }

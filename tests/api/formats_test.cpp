@@ -82,7 +82,7 @@ TEST_CASE("api formats: facts of a format, and the nearest name of any kind", "[
   CHECK_FALSE(api::is_block_name("e4m3fn"));
   const Json block = api::block_json(find_block_format("nvfp4"));
   CHECK(block["scale_rules"] == Json({"absmax", "four-over-six", "mse(exact)"}));
-  CHECK(block["scale_rules_with_arguments"] == Json({"detuned(RULE,FACTOR)", "pow2(RULE,TO)"}));
+  CHECK(block["argument_rules"] == Json({"detuned(RULE,FACTOR)", "pow2(RULE,TO)"}));
 }
 
 }  // namespace formats_test
