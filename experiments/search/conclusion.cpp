@@ -459,9 +459,7 @@ void say_cheapest(const ExperimentRun& run, const std::vector<SearchEntry>& fron
   if (tuning != nullptr)
     out.sentences.push_back(
         fmt::format("The command that writes its weights, DIR being this folder: numemu tune --net "
-                    "{} --data {} "
-                    "--recipe DIR/{} --steps "
-                    "'{}' --samples {} --seed {}",
+                    "{} --data {} --recipe DIR/{} --steps '{}' --samples {} --seed {}",
                     run.settings.text("net"), run.settings.text("data"), file, tuning->steps,
                     tuning->samples, run.seed));
 }

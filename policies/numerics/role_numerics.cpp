@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -285,6 +286,20 @@ void RoleNumerics::reset_counts() {
   }
 }
 
+namespace {
+
+/// Whether a text has the name as a word, and not within another.
+bool says(std::string_view text, std::string_view name) {
+  const auto in_word = [&](std::size_t at) {
+    return at < text.size() && (std::isalnum(static_cast<unsigned char>(text[at])) != 0);
+  };
+  for (std::size_t at = text.find(name); at != std::string_view::npos; at = text.find(name, at + 1))
+    if ((at == 0 || !in_word(at - 1)) && !in_word(at + name.size())) return true;
+  return false;
+}
+
+}  // namespace
+
 void RoleNumerics::product(const net::Step& step, const net::Product& product) {
   RecipeLayer& found = layer(product.layer);
   ProductRun run{.seed = recipe_->seed(),
@@ -299,9 +314,8 @@ void RoleNumerics::product(const net::Step& step, const net::Product& product) {
   try {
     run_product(found, product, run);
   } catch (const Error& error) {
-    const std::string text = error.what();
-    if (text.find(product.layer) != std::string::npos) throw;
-    throw Error(fmt::format("layer {}: {}", product.layer, text), error.kind());
+    if (says(error.what(), product.layer)) throw;
+    throw Error(fmt::format("layer {}: {}", product.layer, error.what()), error.kind());
   }
 }
 

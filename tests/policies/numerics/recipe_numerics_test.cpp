@@ -549,4 +549,16 @@ TEST_CASE("scales of tokens on a unit of integers need values per channel", "[fa
                     Catch::Contains("r.json: roles.value: layer block1.attention.gathered: unit "));
 }
 
+TEST_CASE("a unit that refuses the operands of a layer names it, once", "[fast]") {
+  const net::Graph graph = net::build_net("mlp", {4, 4, 1}, 10);
+  const std::string int8 = R"("weight": {"format": "int8"}, "activation": {"format": "int8"})",
+                    unit = R"(, "gemms": {"fprop": {"unit": "nvidia.a100.mma.s8.s32"}})",
+                    one = R"(, "layers": [{"match": "fc2", "roles": {"weight": null,
+                                                                     "activation": null}}])";
+  RecipeNumerics numerics(BoundRecipe(recipe_of(int8, unit + one), graph, "r"));
+  CHECK_THROWS_WITH(net::forward(graph, net::Tensor({1, 4, 4, 1}, 1.0f), numerics, {}),
+                    Catch::Equals("layer fc2: unit nvidia.a100.mma.s8.s32 does not take operands "
+                                  "of format float32 (it takes int8)"));
+}
+
 }  // namespace recipe_numerics_test

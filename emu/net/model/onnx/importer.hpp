@@ -144,6 +144,7 @@ class OnnxImporter {
   void note_origin(const OnnxNode&, OnnxValue& result) const;
   void note_roles(const OnnxNode&, const OnnxValue& result);
   bool is_scaled_input(int value) const;
+  void set_origins();
   void import_branch(const OnnxNode&);
   std::vector<OnnxValue> import_body(const OnnxGraph&, const std::vector<OnnxValue>& given);
   std::vector<OnnxValue> branch_results(const OnnxNode&);
