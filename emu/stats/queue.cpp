@@ -146,10 +146,6 @@ double mg1_mean(double lambda, double mean, double variance) {
   return mean + lambda * (variance + mean * mean) / (2 * (1 - lambda * mean));
 }
 
-double mm1_largest_rate(double mu, double t, double p) {
-  return std::max(0.0, mu + portable::log(p) / t);
-}
-
 double largest_rate(const std::function<double(double lambda)>& tail, double p, double most,
                     int steps) {
   double low = 0, high = most;

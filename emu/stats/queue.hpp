@@ -35,8 +35,6 @@ double md1_tail(double lambda, double service, double t);
 /// Khinchine.
 double mg1_mean(double lambda, double mean, double variance);
 
-/// The rate at which M/M/1 exceeds t with probability p: mu - ln(1/p) / t; 0 where that is below.
-double mm1_largest_rate(double mu, double t, double p);
 /// The largest rate in [0, most) at which a tail that rises with the rate is at most p, by
 /// bisection to most / 2^steps; 0 where it is above p at all that are tried.
 double largest_rate(const std::function<double(double lambda)>& tail, double p, double most,

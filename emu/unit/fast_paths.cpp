@@ -101,10 +101,6 @@ bool multiply_slices(const UnitDescription& unit, const FieldSet& changed, const
 
 std::span<const FastPath> fast_paths() { return kPaths; }
 
-bool understands(const FastPath& path, const UnitDescription& unit) {
-  return (changed_field_set(unit) & ~(field_set(path.fields) | field_set(kAlways))).none();
-}
-
 bool multiply_fast(const UnitDescription& unit, const Gemm& gemm) {
   return multiply_fast(unit, changed_field_set(unit), gemm);
 }

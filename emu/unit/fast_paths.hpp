@@ -16,15 +16,13 @@ struct FastPath {
   /// declines. Every other field, but name, a and b, must have its default value.
   std::span<const std::string_view> fields;
   /// Computes the product as the reference would, bit for bit, or returns false with nothing
-  /// written. For descriptions that understands() admits, and products that have been checked.
+  /// written. For descriptions whose other fields have their default values, and products that have
+  /// been checked.
   bool (*multiply)(const UnitDescription&, const Gemm&);
 };
 
 /// Most specific first.
 std::span<const FastPath> fast_paths();
-
-/// Whether the path understands every field that the description changes from its default.
-bool understands(const FastPath&, const UnitDescription&);
 
 /// Computes the product as the reference would, bit for bit, or returns false with nothing written
 /// because no fast path covers it. The product has been checked.

@@ -23,21 +23,6 @@ double upper_quantile(double tail) { return -normal::quantile(tail); }
 
 }  // namespace
 
-double largest_normal(double workers) {
-  // E = int_0^inf P(max > x) - P(max < -x) dx by Simpson's rule; beyond 9 less than 1e-18 n is
-  // left.
-  constexpr int kSteps = 4608;
-  constexpr double kEnd = 9, kStep = kEnd / kSteps;
-  double sum = 0;
-  for (int i = 0; i <= kSteps; ++i) {
-    const double x = i * kStep, tail = normal::cdf(-x);
-    const double below = portable::exp(workers * portable::log(tail));
-    const double weight = i == 0 || i == kSteps ? 1 : i % 2 == 1 ? 4 : 2;
-    sum += weight * (any_above(workers, tail) - below);
-  }
-  return sum * kStep / 3;
-}
-
 double published_largest_normal(double workers) {
   constexpr double g = std::numbers::egamma;
   return (1 - g) * upper_quantile(1 / workers) +

@@ -8,10 +8,8 @@
 
 namespace numemu::experiments::dropcompute {
 
-/// E of the largest of N standard normal numbers, N >= 1, by quadrature of its distribution.
-double largest_normal(double workers);
-/// The publication's approximation, N >= 2: (1-g) z(1 - 1/N) + g z(1 - 1/(e N)), g Euler's constant
-/// and z the normal quantile.
+/// E of the largest of N standard normal numbers, N >= 2, by the publication's approximation: (1-g)
+/// z(1 - 1/N) + g z(1 - 1/(e N)), g Euler's constant and z the normal quantile.
 double published_largest_normal(double workers);
 
 /// The effective speed-up of a threshold that keeps a share of the micro-batches and makes a step

@@ -121,8 +121,6 @@ std::string busy(const std::string& rows_path, const std::string& writer) {
 
 }  // namespace
 
-std::string Shard::rows_file() const { return file_name(kRows, *this); }
-
 Shard parse_shard(const std::string& text) {
   const std::size_t slash = std::min(text.find('/'), text.size());
   const std::string_view all = text;

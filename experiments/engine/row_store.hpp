@@ -17,8 +17,6 @@ namespace numemu::experiments {
 struct Shard {
   int index = 0, count = 1;
   bool whole() const { return count == 1; }
-  /// "rows.jsonl", or "rows.<i>.jsonl" when there are several.
-  std::string rows_file() const;
 };
 /// "0/2": digits, a slash, digits; throws Error.
 Shard parse_shard(const std::string& text);

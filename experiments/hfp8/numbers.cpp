@@ -35,10 +35,6 @@ double relative_noise(int mantissa) {
   return 3 / (8 * std::numbers::ln2) * std::ldexp(1, -2 * mantissa) / 12;
 }
 
-double noise_to_signal(int mantissa) {
-  return std::numbers::ln2 / 18 * std::ldexp(1, -2 * mantissa);
-}
-
 AddedAt added_by(std::shared_ptr<const Density> law, double mean) {
   const std::vector<double> knots = law->knots();
   return [law = std::move(law), low = knots.front(), high = knots.back(), mean](double ulp) {

@@ -20,8 +20,6 @@ namespace numemu::experiments::hfp8 {
 
 /// E[(err / x)^2] to nearest with m mantissa bits for log-uniform x: 3 / (8 ln 2) 4^-m / 12.
 double relative_noise(int mantissa);
-/// E[err^2] / E[x^2] of the same over whole binades: ln 2 / 18 4^-m.
-double noise_to_signal(int mantissa);
 
 /// The mean and the variance of what one addition adds to a register whose last place is u.
 struct Added {

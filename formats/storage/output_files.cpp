@@ -231,13 +231,6 @@ void write_codes(const std::string& path, const Format& f, const ArrayShape& sha
   file.publish();
 }
 
-void write_array(const std::string& path, ArrayType type, const ArrayShape& shape,
-                 const void* data) {
-  OutputFiles file;
-  file.add_array("values", path, type, shape, data);
-  file.publish();
-}
-
 void write_numbers(const std::string& path, const Format& f, const Array& array,
                    const std::string& tensor) {
   OutputFiles file;

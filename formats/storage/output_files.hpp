@@ -80,10 +80,9 @@ class OutputFiles {
   std::vector<Output> outputs_;
 };
 
-/// One file of codes, an array, numbers: OutputFiles with nothing beside it.
+/// One file of codes, one of numbers: OutputFiles with nothing beside it.
 void write_codes(const std::string& path, const Format&, const ArrayShape&, const void* codes,
                  Sidecar about, const std::string& tensor = "");
-void write_array(const std::string& path, ArrayType, const ArrayShape&, const void* data);
 void write_numbers(const std::string& path, const Format&, const Array&,
                    const std::string& tensor = "");
 

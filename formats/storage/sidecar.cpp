@@ -205,10 +205,6 @@ PendingFile pending_sidecar(const std::string& codes_path, const Sidecar& sideca
   return {linked_file(codes_path) + ".json", {json.dump(), "\n"}};
 }
 
-void write_sidecar(const std::string& codes_path, const Sidecar& sidecar) {
-  pending_sidecar(codes_path, sidecar).commit();
-}
-
 void remove_sidecar(const std::string& codes_path) {
   for (const std::string& path : {codes_path + ".json", linked_file(codes_path) + ".json"}) {
     std::error_code ignored;

@@ -41,8 +41,6 @@ std::string sidecar_path(const std::string& codes_path);
 
 /// The sidecar of a file of codes (of what a link leads to), ready to take its place.
 PendingFile pending_sidecar(const std::string& codes_path, const Sidecar&);
-/// Writes it, atomically.
-void write_sidecar(const std::string& codes_path, const Sidecar&);
 
 /// Removes the sidecars that describe the current content of a file, unless numemu did not write
 /// them.

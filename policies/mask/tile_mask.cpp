@@ -117,14 +117,6 @@ bool keeps_exactly(const TileMask& mask, int count) {
   return keeps_at_most(mask, count) && kept_count(mask) == mask.size * count;
 }
 
-bool keeps_earlier(const TileMask& a, const TileMask& b) {
-  for (int i = 0; i < a.size; ++i) {
-    const std::uint32_t differ = a.rows[i] ^ b.rows[i];
-    if (differ != 0) return a(i, std::countr_zero(differ));
-  }
-  return false;
-}
-
 template <class Cost>
 Cost kept_sum(const TileMask& mask, const Cost* costs) {
   Cost sum = 0;

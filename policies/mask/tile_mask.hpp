@@ -49,9 +49,6 @@ bool keeps_at_most(const TileMask&, int most);
 /// Every row and every column keeps exactly `count`.
 bool keeps_exactly(const TileMask&, int count);
 
-/// Whether a's row-major string of bits is the larger one: the earlier positions are kept.
-bool keeps_earlier(const TileMask& a, const TileMask& b);
-
 /// Sum of the costs kept; costs [M, M], of which up to 1024 add up without overflow.
 template <class Cost>
 Cost kept_sum(const TileMask&, const Cost* costs);

@@ -73,10 +73,6 @@ double rectified_sigmoid_inverse(double h) {
   return -static_cast<double>(net::log(static_cast<float>(1 / s - 1)));
 }
 
-double rounding_penalty(double h, double beta) {
-  return 1 - net::pow(static_cast<float>(std::abs(2 * h - 1)), static_cast<float>(beta));
-}
-
 double rounding_penalty_slope(double h, double beta) {
   const double off = 2 * h - 1;
   const double slope = 2 * beta *

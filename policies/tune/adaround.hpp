@@ -22,8 +22,7 @@ struct AdaRoundOptions {
 double rectified_sigmoid(double v);
 double rectified_sigmoid_slope(double v);
 double rectified_sigmoid_inverse(double h);
-/// 1 - |2 h - 1|^beta, 0 at h = 0 and 1, and its derivative along h.
-double rounding_penalty(double h, double beta);
+/// The derivative along h of 1 - |2 h - 1|^beta, which is 0 at h = 0 and 1.
 double rounding_penalty_slope(double h, double beta);
 
 /// The rounded weight: every element the number below or above it under the scales that the role's

@@ -65,15 +65,6 @@ RawMoments rotated_moments(const float* x, std::int64_t n, std::int64_t block) {
   return moments;
 }
 
-double rotated_share_above(const float* x, std::int64_t n, std::int64_t block, double threshold) {
-  const auto b = static_cast<double>(block);
-  return mean_of(n / block, [&](std::int64_t i) {
-    const double deviation = std::sqrt(stats::sum_of_squares(block, x + i * block) / b);
-    if (deviation == 0) return 0.0;
-    return 2 * double{net::normal_cdf(static_cast<float>(-threshold / deviation))};
-  });
-}
-
 namespace {
 
 struct RotateStepOptions final : PolicyOptions {

@@ -26,8 +26,4 @@ RawMoments raw_moments(const float* x, std::int64_t n);
 /// kurtosis k that gives 3 + (k - 3) / b. `largest` is the bound max |y| <= |x|_1 / sqrt b.
 RawMoments rotated_moments(const float* x, std::int64_t n, std::int64_t block);
 
-/// The share of the rotated elements above `threshold` in magnitude, each taken as normal with the
-/// variance S2 / b of its block: exact in the limit of large blocks.
-double rotated_share_above(const float* x, std::int64_t n, std::int64_t block, double threshold);
-
 }  // namespace numemu::policies

@@ -47,10 +47,6 @@ const Tile& tile_of(int type) {
 
 }  // namespace
 
-std::int64_t PositionMask::computed_count() const {
-  return std::count(computed.begin(), computed.end(), std::uint8_t{1});
-}
-
 PositionMask position_mask(int type, std::int64_t height, std::int64_t width) {
   const Tile& tile = tile_of(type);
   if (height < 1 || width < 1) {

@@ -22,7 +22,6 @@ struct PositionMask {
   std::vector<std::uint8_t> computed;  ///< 1: computed, 0: predicted
 
   std::int64_t positions() const { return height * width; }
-  std::int64_t computed_count() const;
 };
 
 /// A periodic tile (specification of sparsity, section 5b) cut to the map. Throws Error unless the

@@ -88,25 +88,6 @@ ZapTally tally_of(const PositionMask& mask, const net::Tensor& x, const net::Ten
   return tally;
 }
 
-std::vector<ZapTally> tally_thresholds(const ZapPredictor& predictor, const net::Tensor& x,
-                                       std::span<const float> thresholds) {
-  const net::Tensor z = predictor.predict(x);
-  std::vector<ZapTally> tallies;
-  for (const float threshold : thresholds)
-    tallies.push_back(tally_of(predictor.mask(), x, z, threshold));
-  return tallies;
-}
-
-ZapSaving saving_of(const ZapTally& tally, std::int64_t samples, std::int64_t depth) {
-  const auto count = static_cast<double>(samples), each = static_cast<double>(depth);
-  ZapSaving saving;
-  saving.macs = static_cast<double>(tally.elements()) * each / count;
-  saving.saved = tally.saving() * saving.macs;
-  saving.overhead =
-      static_cast<double>(ZapPredictor::kMacs) * static_cast<double>(tally.predicted) / count;
-  return saving;
-}
-
 namespace {
 
 /// Shapes of all values for one sample, and how many nodes read each.
@@ -264,11 +245,6 @@ ZapNetwork make_zap_network(const std::vector<ZapSite>& sites, int mask_type, st
   for (const ZapSite& site : sites)
     network.layers.push_back({site, ZapPredictor(site.layer, site.map, mask_type, seed), 0});
   return network;
-}
-
-net::Tensor record_maps(const net::Graph& graph, std::string_view layer, std::int64_t samples,
-                        const ZapSamples& data) {
-  return std::move(record(graph, {layer}, samples, data).front());
 }
 
 void for_each_map(const ZapNetwork& network, const net::Graph& graph, std::int64_t samples,

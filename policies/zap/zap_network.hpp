@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <mutex>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,8 +31,6 @@ struct ZapTally {
   std::int64_t elements() const { return computed + predicted; }
   /// M0: activations that are not computed.
   std::int64_t skipped() const { return zeros_skipped + losses; }
-  /// Zeros in I_t: what a predictor without fault saves.
-  std::int64_t potential() const { return zeros_skipped + zeros_kept; }
   /// skipped() / elements(); 0 of nothing.
   double saving() const;
   /// 1 - sum(x keep) / sum(x), as lost over all; 0 where the sum is 0.
@@ -47,20 +44,6 @@ struct ZapTally {
 /// The tally of maps x under predictions z, both [batch, height, width, channels]. An activation is
 /// a value where x > 0, else a zero. Sums in float64 over a fixed tree.
 ZapTally tally_of(const PositionMask&, const net::Tensor& x, const net::Tensor& z, float threshold);
-/// For every threshold, from one prediction.
-std::vector<ZapTally> tally_thresholds(const ZapPredictor&, const net::Tensor& x,
-                                       std::span<const float> thresholds);
-
-/// What a layer saves of the multiply-adds that produce its map. `depth`: multiply-adds per
-/// activation.
-struct ZapSaving {
-  double macs = 0;      ///< per sample, of the convolution
-  double saved = 0;     ///< skipped / elements x macs
-  double overhead = 0;  ///< ZapPredictor::kMacs per predicted activation
-  double net() const { return saved - overhead; }
-};
-ZapSaving saving_of(const ZapTally&, std::int64_t samples, std::int64_t depth);
-
 // The places in a network where zeros can be predicted: ReLUs whose maps come from a convolution.
 
 /// A ReLU that can have a predictor.
@@ -109,15 +92,12 @@ ZapNetwork make_zap_network(const std::vector<ZapSite>&, int mask_type, std::uin
 /// Samples [first, first + count) of the data to train on, [count, ...].
 using ZapSamples = std::function<net::Tensor(std::int64_t first, std::int64_t count)>;
 
-/// What one node of the graph gives in float32 for samples [0, samples): [samples, map...].
-net::Tensor record_maps(const net::Graph&, std::string_view layer, std::int64_t samples,
-                        const ZapSamples&);
-
 /// Default number of elements of maps held at a time: 512 MiB.
 inline constexpr std::int64_t kRecordedElements = std::int64_t{1} << 27;
 
-/// Calls `use` with the maps of every layer of the ZapNetwork in turn, recorded as above: of as
-/// many layers in one pass as together have at most `most` elements, but of one at least.
+/// Calls `use` with the maps of every layer of the ZapNetwork in turn: what its ReLU gives in
+/// float32 for samples [0, samples), [samples, map...]. One pass records as many layers as together
+/// have at most `most` elements, but one at least. Throws Error for a layer that the graph lacks.
 void for_each_map(const ZapNetwork&, const net::Graph&, std::int64_t samples, const ZapSamples&,
                   const std::function<void(std::size_t layer, net::Tensor maps)>& use,
                   std::int64_t most = kRecordedElements);

@@ -241,8 +241,9 @@ TEST_CASE("gemm arrays: block scales", "[fast]") {
   const auto d = s.result<std::uint32_t>(ArrayType::float32);
   CHECK(d == std::vector<std::uint32_t>{0x40800000, 0x7fffffff, 0x3d000000, 0x41000000, 0x7fffffff,
                                         0x3d800000});
-  write_sidecar(s.path + "/a.npy",
-                {.numemu = "1", .written_with = {{"scales", std::string(64, '0')}}});
+  pending_sidecar(s.path + "/a.npy",
+                  {.numemu = "1", .written_with = {{"scales", std::string(64, '0')}}})
+      .commit();
   check_refused(s.gemm(kScaled, scales), "a.npy.json: written_with: sa.npy is from another run");
   remove_sidecar(s.path + "/a.npy");
   check_refused(s.gemm(kScaled), "--scale-a: expected scales: unit " + kScaled);

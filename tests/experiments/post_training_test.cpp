@@ -181,7 +181,7 @@ TEST_CASE("of class maps the task's metric counts places with a class, by sample
         .run(testing::smoke_run("post-training", folder, settings));
   };
   const net::Dataset data = net::load_dataset(places[1].substr(5), "");
-  const net::Graph graph = net::load_onnx(folder / "p.onnx").graph;
+  const net::Graph graph = net::import_onnx(net::read_onnx(folder / "p.onnx")).graph;
   net::Numerics float32;
   const auto scores = net::scores_for(data, {"mean_iou"});
   const net::Evaluation exact = net::evaluate(graph, data, net::Split::test, 20, float32, scores);

@@ -62,7 +62,7 @@ NUMEMU_FUZZ_ONNX_TARGET(onnx_import)(const std::uint8_t* data, std::size_t size)
   fuzz::run(size, fuzz::kPromised, [] { run_one_sample(file.path()); });
   bool imported = false;
   fuzz::run(size, fuzz::kPromised, [&] {
-    const net::ImportedModel model = net::load_onnx(file.path());
+    const net::ImportedModel model = net::import_onnx(net::read_onnx(file.path()));
     imported = true;
     run_batch(model, 2);
   });

@@ -103,8 +103,8 @@ int main() {
     current = c.name;
     file.write(c.file);
     const std::clock_t start = std::clock();
-    const bool loads =
-        fuzz::run(c.file.size(), fuzz::kPromised, [&] { net::load_onnx(file.path()); });
+    const bool loads = fuzz::run(c.file.size(), fuzz::kPromised,
+                                 [&] { net::import_onnx(net::read_onnx(file.path())); });
     const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
     std::printf("%-26s %8zu bytes, %5.1f for each allocated, %.2f s, %s\n", c.name.c_str(),
                 c.file.size(),

@@ -1,7 +1,9 @@
 // A unit in one line, and its parameters as pairs: what tables of units show.
 // Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
+
 #include <algorithm>
+
 #include "emu/unit/description/fields.hpp"
 #include "emu/unit/description/words.hpp"
 
@@ -162,17 +164,6 @@ std::string description_line(const UnitDescription& u) {
     line += "; subnormals flushed (" + flushed + ")";
   }
   return line;
-}
-
-std::vector<std::pair<std::string, std::string>> description_parameters(const UnitDescription& u) {
-  const std::vector<std::string> changed = changed_fields(u);
-  std::vector<std::pair<std::string, std::string>> parameters;
-  for_each_field(u, [&](const std::string& key, const auto& field) {
-    const bool always = key == "core" || key == "k" || key == "group";
-    if (always || std::find(changed.begin(), changed.end(), key) != changed.end())
-      parameters.emplace_back(key, text_of(field));
-  });
-  return parameters;
 }
 
 namespace {

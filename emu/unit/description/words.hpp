@@ -1,7 +1,6 @@
 // A unit description in words: sentences for people who verify units, one line for tables.
 #pragma once
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "emu/unit/description.hpp"
@@ -21,9 +20,6 @@ std::string description_line(const UnitDescription&);
 /// the sum written toward zero to float32), "K+C exact rne->f32", "fma rne->f16". docs/units.md
 /// explains its words.
 std::string description_code(const UnitDescription&);
-
-/// JSON keys and values of `core`, `k`, `group` and the fields that are not at their defaults.
-std::vector<std::pair<std::string, std::string>> description_parameters(const UnitDescription&);
 
 /// The register's short name: "float32", "int32", "fixed24q12" (24 bits, 12 right of the point).
 std::string register_name(const Register&);

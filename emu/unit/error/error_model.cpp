@@ -43,9 +43,9 @@ SumLaw mirrored(SumLaw s) {
   return s;
 }
 
-/// The integral of 2 (x - limit) P(X > x) from the limit on: E[(X - limit)^2; X > limit].
-template <class Above>
-double square_beyond(const SumLaw& s, double limit, const Above& above) {
+/// The integral of 2 (x - limit) P(X > x) from the limit on, X the farthest that the sum comes on
+/// its way: E[(X - limit)^2; X > limit].
+double square_beyond(const SumLaw& s, double limit) {
   constexpr int kSteps = 2000;
   const double end = mean_of(s) + kFarthestTail * deviation(s);
   if (!(end > limit)) return 0;
@@ -53,14 +53,9 @@ double square_beyond(const SumLaw& s, double limit, const Above& above) {
   double sum = 0;
   for (int i = 0; i < kSteps; ++i) {
     const double x = (i + 0.5) * step;
-    sum += 2 * x * above(s, limit + x) * step;
+    sum += 2 * x * above_on_way(s, limit + x) * step;
   }
   return sum;
-}
-
-template <class Above>
-double both_ends(const SumLaw& s, double limit, const Above& above) {
-  return square_beyond(s, limit, above) + square_beyond(mirrored(s), limit, above);
 }
 
 }  // namespace
@@ -73,9 +68,9 @@ double beyond_on_way(const SumLaw& s, double limit) {
   return std::min(1.0, above_on_way(s, limit) + above_on_way(mirrored(s), limit));
 }
 
-double saturation_noise(const SumLaw& s, double limit) { return both_ends(s, limit, above_on_way); }
-
-double clipping_noise(const SumLaw& s, double limit) { return both_ends(s, limit, above_at_end); }
+double saturation_noise(const SumLaw& s, double limit) {
+  return square_beyond(s, limit) + square_beyond(mirrored(s), limit);
+}
 
 double wrapping_noise(const SumLaw& s, double limit) {
   // (2 j limit)^2 in turn j: the square grows by 4 limit^2 (2 j - 1) where |S| passes its start.

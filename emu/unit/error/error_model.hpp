@@ -25,9 +25,7 @@ double beyond_on_way(const SumLaw&, double limit);
 /// Mean square of the error where the register stops at `limit` after every term: what is lost at
 /// an end is what the path's maximum exceeds the end by.
 double saturation_noise(const SumLaw&, double limit);
-/// The same where the complete sum is clipped.
-double clipping_noise(const SumLaw&, double limit);
-/// The same where it is taken modulo 2 `limit`.
+/// The same where the complete sum is taken modulo 2 `limit`.
 double wrapping_noise(const SumLaw&, double limit);
 
 /// Of result - exact sum of the products, over dot products of independent products.

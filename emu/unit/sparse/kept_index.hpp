@@ -16,14 +16,10 @@ void check_index(const Pattern&, const std::uint8_t* index, std::int64_t rows, s
 
 // The depth offsets of B that belong to the kept elements of one row of A.
 
-/// The k of kept element j of a row in the dense operand; `index` holds the indices of the row.
-inline std::int64_t kept_k(const Sparsity& s, const std::uint8_t* index, std::int64_t j) {
-  return j / s.kept * s.group + index[j];
-}
-
-/// kept[j] = depth[kept_k(j)] for `count` = kept_depth() elements: what `depth` of B's gather is
-/// for this row of A. A sparse step is then the dense step over kept products in ascending k, and
-/// elements of B opposite a dropped one are never read. The indices must be legal (check_index).
+/// kept[j] = depth[j / N * M + index[j]] for `count` = kept_depth() elements: what `depth` of B's
+/// gather is for this row of A. A sparse step is then the dense step over kept products in
+/// ascending k, and elements of B opposite a dropped one are never read. The indices must be legal
+/// (check_index).
 void gather_kept(const Sparsity&, const std::uint8_t* index, std::int64_t count,
                  const std::int32_t* depth, std::int32_t* kept);
 

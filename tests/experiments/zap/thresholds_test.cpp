@@ -1,11 +1,10 @@
 // Predictors of a layer: logistic fits, estimates on maps, thresholds within a budget of error.
-#include "experiments/zap/zap_trial.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
 
+#include "experiments/zap/zap_trial.hpp"
 #include "formats/random.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
@@ -108,13 +107,13 @@ TEST_CASE("estimates on maps agree with the tally", "[fast]") {
   const policies::ZapTally tally = maps.tally(0.1f);
   // Predicted in parts, as all at once.
   const policies::ZapTally whole =
-      policies::tally_thresholds(predictor, x, std::vector<float>{0.1f})[0];
+      policies::tally_of(predictor.mask(), x, predictor.predict(x), 0.1f);
   CHECK(tally.skipped() == whole.skipped());
   CHECK(tally.sum_lost == whole.sum_lost);
   CHECK(maps.error(0.1f).value == Approx(tally.error()).epsilon(1e-12));
   CHECK(maps.error(0.1f).error > 0);
-  CHECK(maps.bound().value ==
-        Approx(static_cast<double>(tally.potential()) / static_cast<double>(tally.elements())));
+  CHECK(maps.bound().value == Approx(static_cast<double>(tally.zeros_skipped + tally.zeros_kept) /
+                                     static_cast<double>(tally.elements())));
   CHECK(maps.error(-std::numeric_limits<float>::infinity()).value == 0);
 }
 

@@ -72,7 +72,7 @@ TEST_CASE("every format that safetensors has", "[fast]") {
     CHECK(stored.type->name == name);
     CHECK(stored.data.size() == 3 * f.bits);
   }
-  write_sidecar(path, {.numemu = "1", .logical_shape = ArrayShape{4, 6}});
+  pending_sidecar(path, {.numemu = "1", .logical_shape = ArrayShape{4, 6}}).commit();
   CHECK(test::message_of([&] { read_codes(path, {}); }) ==
         path + ": shape: expected the logical_shape [4, 6] in " + path + ".json, found [3, 8]");
   CHECK(test::message_of([&] {
@@ -144,10 +144,12 @@ TEST_CASE("hostile packed shapes", "[fast]") {
                          ": shape: expected packed rows of at most 9007199254740992 bytes, found "
                          "4611686018427387904");
   write_npy(path, ArrayType::uint8, {2}, "\x21\x43");
-  write_sidecar(path, {.numemu = "1",
-                       .logical_shape = ArrayShape{std::int64_t{1} << 53, std::int64_t{1} << 53}});
+  pending_sidecar(path, {.numemu = "1",
+                         .logical_shape = ArrayShape{std::int64_t{1} << 53, std::int64_t{1} << 53}})
+      .commit();
   CHECK_THAT(message(), Catch::StartsWith(path + ": shape: expected packed rows of 4 bits of the"));
-  write_sidecar(path, {.numemu = "1", .logical_shape = ArrayShape{std::int64_t{1} << 53, 0}});
+  pending_sidecar(path, {.numemu = "1", .logical_shape = ArrayShape{std::int64_t{1} << 53, 0}})
+      .commit();
   CHECK_THAT(message(), Catch::StartsWith(path + ": shape: expected packed rows of 4 bits of the"));
 }
 
@@ -162,7 +164,7 @@ TEST_CASE("numbers: floats without a format, codes with one", "[fast]") {
   CHECK_THAT(test::message_of([&] { read_numbers(path, {}); }),
              Catch::StartsWith(path + ": dtype: expected float16 or float32 or float64 numbers"));
   CHECK(read_numbers(path, {.format = &find_format("e4m3fn")}).array.elements() == 2);
-  write_sidecar(path, {.numemu = "1", .format = "e5m2"});
+  pending_sidecar(path, {.numemu = "1", .format = "e5m2"}).commit();
   CHECK(read_numbers(path, {}).format == &find_format("float8_e5m2"));
   CHECK(test::message_of([&] { read_numbers(path, {.format = &find_format("e4m3fn")}); }) ==
         path + ".json: format: 'float8_e5m2' contradicts --format 'float8_e4m3fn'");

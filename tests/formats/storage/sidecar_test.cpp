@@ -36,7 +36,7 @@ TEST_CASE("a sidecar survives a round trip", "[fast]") {
                      .seed = ~std::uint64_t{0},
                      .sha256 = std::string(64, 'a'),
                      .written_with = {{"scales", std::string(64, '0')}}};
-  write_sidecar(f.codes, full);
+  pending_sidecar(f.codes, full).commit();
   const Sidecar again = read_sidecar(f.codes).value();
   CHECK(again.numemu == full.numemu);
   CHECK(again.format == full.format);
@@ -55,7 +55,8 @@ TEST_CASE("a sidecar survives a round trip", "[fast]") {
 
 TEST_CASE("the keys of the contract are written, in its order", "[fast]") {
   const Fixture f;
-  write_sidecar(f.codes, {.numemu = "1", .format = "int4", .logical_shape = ArrayShape{}});
+  pending_sidecar(f.codes, {.numemu = "1", .format = "int4", .logical_shape = ArrayShape{}})
+      .commit();
   CHECK(
       test::read_file(f.path) ==
       R"({"numemu":"1","format":"int4","codebook_sha256":null,"block":null,"axis":null,"logical_shape":[],"packed":null,)"
@@ -160,7 +161,7 @@ TEST_CASE("through a link the sidecar beside it counts, else that of its target"
   std::filesystem::create_directory(f.folder / "links");
   std::filesystem::create_symlink(f.codes, f.folder / "links/l.npy");
   const std::string link = f.folder / "links/l.npy";
-  write_sidecar(link, {.numemu = "1", .format = "int4"});
+  pending_sidecar(link, {.numemu = "1", .format = "int4"}).commit();
   CHECK(std::filesystem::exists(f.path));
   CHECK(read_sidecar(link)->format == "int4");
   test::write_file(link + ".json", R"({"numemu":"1","format":"int8"})");

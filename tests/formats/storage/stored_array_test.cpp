@@ -40,7 +40,7 @@ TEST_CASE("a sidecar without a digest is believed", "[fast]") {
   const test::TemporaryFolder folder;
   const std::string path = folder / "c.npy";
   write_npy(path, ArrayType::uint8, {2}, kNew);
-  write_sidecar(path, {.numemu = "1", .format = "int8"});
+  pending_sidecar(path, {.numemu = "1", .format = "int8"}).commit();
   CHECK(read_codes(path, {}).array.as<std::uint8_t>()[1] == 3);
 }
 
@@ -51,7 +51,7 @@ TEST_CASE("a digest covers tensors that are passed over", "[fast]") {
                              R"("b":{"dtype":"I8","shape":[2],"data_offsets":[2,4]}})";
   const std::string length{static_cast<char>(header.size()), 0, 0, 0, 0, 0, 0, 0};
   test::write_file(path, length + header + "abcd");
-  write_sidecar(path, {.numemu = "1", .sha256 = sha256_hex(test::read_file(path))});
+  pending_sidecar(path, {.numemu = "1", .sha256 = sha256_hex(test::read_file(path))}).commit();
   for (const char* tensor : {"a", "b"})
     CHECK(read_codes(path, {.tensor = tensor}).array.elements() == 2);
   test::write_file(path, length + header + "abcz");
@@ -76,7 +76,9 @@ TEST_CASE("files of two runs are not read together", "[fast]") {
   CHECK(read(scales) == 2);
   write_npy(folder / "t.npy", ArrayType::float32, {}, &scale);
   CHECK(read(folder / "t.npy") == 2);  // the same bytes under another name
-  write_array(scales, ArrayType::float32, {}, &other);
+  OutputFiles later;
+  later.add_array("scales", scales, ArrayType::float32, {}, &other);
+  later.publish();
   CHECK(test::message_of([&] { read(scales); }) ==
         codes + ".json: written_with: " + scales +
             " is from another run: use that run's file, or delete the sidecar and give "

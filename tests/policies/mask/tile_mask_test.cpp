@@ -33,19 +33,6 @@ TEST_CASE("tile check: rows and columns are counted", "[fast]") {
   CHECK_FALSE(keeps_at_most(tile_mask(full.data(), 4), 2));
 }
 
-TEST_CASE("tile check: the earlier position decides", "[fast]") {
-  const TileMask mask = tile_mask(kMask.data(), 4);
-  CHECK_FALSE(keeps_earlier(mask, mask));
-  std::vector<std::uint8_t> other = kMask;
-  other[1] = 1;
-  other[2] = 0;
-  CHECK(keeps_earlier(tile_mask(other.data(), 4), mask));
-  CHECK_FALSE(keeps_earlier(mask, tile_mask(other.data(), 4)));
-  other = kMask;
-  other[15] = 0;
-  CHECK(keeps_earlier(mask, tile_mask(other.data(), 4)));
-}
-
 TEST_CASE("tile check: sums and bytes", "[fast]") {
   const TileMask mask = tile_mask(kMask.data(), 4);
   std::vector<std::int64_t> costs(16);

@@ -168,7 +168,7 @@ TEST_CASE("notes: quantizers of a network, and weights that its file has as code
   const auto notes = [&](bool values, bool weights) {
     const std::string path = folder / "m.onnx";
     std::ofstream(path, std::ios::binary) << model(values, weights);
-    return notes_on_quantizers(net::load_onnx(path).graph, path);
+    return notes_on_quantizers(net::import_onnx(net::read_onnx(path)).graph, path);
   };
   using Notes = std::vector<std::string>;
   const std::string rest =
@@ -185,7 +185,7 @@ TEST_CASE("notes: quantizers of a network, and weights that its file has as code
   mixed.node("Relu", {half}, {"y"});
   const std::string path = folder / "mixed.onnx";
   std::ofstream(path, std::ios::binary) << mixed.file();
-  CHECK(notes_on_quantizers(net::load_onnx(path).graph, path) ==
+  CHECK(notes_on_quantizers(net::import_onnx(net::read_onnx(path)).graph, path) ==
         Notes{"The network has 1 cast to floats of 8 or 16 bits" + rest});
   CHECK(notes_on_quantizers(net::build_net("mlp", {8, 8, 1}, 10), "no.onnx").empty());
 }

@@ -271,7 +271,6 @@ TEST_CASE("rotated moments: independent elements of kurtosis k come to 3 + (k - 
   const std::vector<float> zeros(8);
   CHECK(rotated_moments(zeros.data(), 8, 8).kurtosis() == 0);
   CHECK(raw_moments(zeros.data(), 8).peak() == 0);
-  CHECK(rotated_share_above(zeros.data(), 8, 8, 1) == 0);
 }
 
 TEST_CASE("rotated moments: what the recipe's rotation does to a layer's input", "[fast]") {

@@ -327,7 +327,7 @@ TEST_CASE("training beats a random predictor that skips as much", "[fast]") {
       train_predictor(predictor, train, {.epochs = 4, .batch = 32, .seed = 5});
   REQUIRE(losses.size() == 4);
   CHECK(losses.back() < 0.8 * losses.front());
-  const ZapTally tally = tally_thresholds(predictor, test, std::vector<float>{0.3f})[0];
+  const ZapTally tally = tally_of(predictor.mask(), test, predictor.predict(test), 0.3f);
   const double rate = static_cast<double>(tally.skipped()) / static_cast<double>(tally.predicted);
   // Skipping at random at that rate would lose rate x (share of predicted positions).
   const double random = rate * (1 - mask_share(kMask).value());

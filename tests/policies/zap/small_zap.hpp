@@ -21,4 +21,16 @@ inline net::Tensor small_samples(std::int64_t first, std::int64_t count) {
   return correlated_maps(count, 8, 8, 2, static_cast<std::uint64_t>(100 + first));
 }
 
+/// What one ReLU of the graph gives in float32 for samples [0, samples).
+inline net::Tensor recorded_maps(const net::Graph& graph, const std::string& layer,
+                                 std::int64_t samples, const policies::ZapSamples& data) {
+  policies::ZapNetwork network;
+  for (const policies::ZapSite& site : policies::zap_sites(graph, true))
+    if (site.layer == layer) network = policies::make_zap_network({site}, 5, 4);
+  net::Tensor recorded;
+  policies::for_each_map(network, graph, samples, data,
+                         [&](std::size_t, net::Tensor maps) { recorded = std::move(maps); });
+  return recorded;
+}
+
 }  // namespace numemu::testing

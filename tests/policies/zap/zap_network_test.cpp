@@ -17,12 +17,13 @@ using namespace numemu;
 using namespace numemu::policies;
 using numemu::test::message_of;
 using numemu::test::TemporaryFolder;
+using testing::recorded_maps;
 using testing::small_graph;
 using testing::small_samples;
 
 TEST_CASE("recorded maps are what the layer gives, batch by batch", "[fast]") {
   const net::Graph graph = small_graph();
-  const net::Tensor maps = record_maps(graph, "relu1", 40, small_samples);
+  const net::Tensor maps = recorded_maps(graph, "relu1", 40, small_samples);
   CHECK(maps.shape == net::Shape{40, 8, 8, 4});
   net::Numerics float32;
   net::Tensor expected;
@@ -31,7 +32,9 @@ TEST_CASE("recorded maps are what the layer gives, batch by batch", "[fast]") {
   };
   net::forward(graph, small_samples(32, 8), float32, {}, &observe);
   CHECK(std::equal(expected.data.begin(), expected.data.end(), maps.data.begin() + 32 * 256));
-  CHECK_THAT(message_of([&] { record_maps(graph, "nobody", 4, small_samples); }),
+  ZapNetwork strange = make_zap_network(zap_sites(graph, true), 5, 4);
+  strange.layers[0].site.layer = "nobody";
+  CHECK_THAT(message_of([&] { for_each_map(strange, graph, 4, small_samples, {}); }),
              Catch::Contains("expected a layer 'nobody'"));
 }
 
@@ -48,7 +51,8 @@ TEST_CASE("layers are recorded together as each by itself, in their order", "[fa
     };
     const auto check = [&](std::size_t l, const net::Tensor& maps) {
       order.push_back(l);
-      CHECK(maps.data == record_maps(graph, network.layers[l].site.layer, 40, small_samples).data);
+      CHECK(maps.data ==
+            recorded_maps(graph, network.layers[l].site.layer, 40, small_samples).data);
     };
     for_each_map(network, graph, 40, samples, check, most);
     CHECK(order == std::vector<std::size_t>{0, 1, 2});

@@ -10,6 +10,7 @@ namespace zap_numerics_test {
 
 using namespace numemu;
 using namespace numemu::policies;
+using testing::recorded_maps;
 using testing::small_graph;
 using testing::small_samples;
 
@@ -56,7 +57,7 @@ TEST_CASE("a layer behind a predictor sees the map without what is skipped", "[f
   net::Numerics float32;
   ZapNumerics zap(network, float32);
   const net::Tensor x = small_samples(0, 5);
-  net::Tensor map = record_maps(graph, "relu1", 5, [&](auto, auto) { return x; });
+  net::Tensor map = recorded_maps(graph, "relu1", 5, [&](auto, auto) { return x; });
   const ZapPredictor& predictor = network.layers[0].predictor;
   const net::Tensor z = predictor.predict(map);
   const net::Tensor full = map;

@@ -554,10 +554,6 @@ ImportedModel import_onnx(OnnxModel&& model, const ImportOptions& options) {
   return imported;
 }
 
-ImportedModel load_onnx(const std::string& path, const ImportOptions& options) {
-  return import_onnx(read_onnx(path), options);
-}
-
 namespace {
 
 constexpr int kDeepest = 8;  // branches inside branches

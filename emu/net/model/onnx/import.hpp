@@ -66,7 +66,5 @@ bool has_all_extents(const OnnxModel&, const ImportOptions&);
 ImportedModel import_onnx(const OnnxModel&, const ImportOptions& = {});
 /// Also gives the memory of each large initializer back as soon as the graph has it.
 ImportedModel import_onnx(OnnxModel&&, const ImportOptions& = {});
-/// read_onnx and import_onnx.
-ImportedModel load_onnx(const std::string& path, const ImportOptions& = {});
 
 }  // namespace numemu::net

@@ -110,7 +110,7 @@ std::string ModelWriter::file(std::int64_t opset) const { return model(graph_, o
 ImportedModel ModelWriter::import(std::int64_t opset, const ImportOptions& options) const {
   const numemu::test::TemporaryFolder folder;
   numemu::test::write_file(folder / "m.onnx", file(opset));
-  return load_onnx(folder / "m.onnx", options);
+  return import_onnx(read_onnx(folder / "m.onnx"), options);
 }
 
 ModelWriter& ModelWriter::initializer(const std::string& name,

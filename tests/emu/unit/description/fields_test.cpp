@@ -12,6 +12,7 @@
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/unit/any_product.hpp"
+#include "tests/emu/unit/by_path.hpp"
 
 namespace fields_test {
 

@@ -194,15 +194,4 @@ TEST_CASE("description words: different units are described differently", "[fast
   }
 }
 
-TEST_CASE("description parameters: core, k, group and what is not a default", "[fast]") {
-  using Pairs = std::vector<std::pair<std::string, std::string>>;
-  CHECK(description_parameters(sample(CoreKind::integer)) == Pairs{{"name", "my.unit"},
-                                                                   {"a", "int8"},
-                                                                   {"b", "int8"},
-                                                                   {"core", "integer"},
-                                                                   {"k", "32"},
-                                                                   {"group", "0"},
-                                                                   {"nan_code", "0x0"}});
-}
-
 }  // namespace words_test

@@ -86,7 +86,7 @@ TEST_CASE("a network comes back from its checkpoint with every bit", "[fast]") {
   // Its parameters alone decide: the file's weights would give something else.
   const TemporaryFolder folder;
   write_file(folder / "m.onnx", file);
-  CHECK(forward(load_onnx(folder / "m.onnx").graph, x, numerics).data !=
+  CHECK(forward(import_onnx(read_onnx(folder / "m.onnx")).graph, x, numerics).data !=
         forward(again.graph, x, numerics).data);
 }
 

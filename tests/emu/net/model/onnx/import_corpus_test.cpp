@@ -200,7 +200,7 @@ TEST_CASE("the corpus of onnx_import is as the models say", "[fast]") {
     CHECK(numemu::test::read_file(kFolder + name) == bytes);
     const bool good = name.starts_with("good");
     const std::string path = kFolder + name;
-    const std::string error = numemu::test::message_of([&] { load_onnx(path); });
+    const std::string error = numemu::test::message_of([&] { import_onnx(read_onnx(path)); });
     INFO(error);
     CHECK(error.empty() == good);
   }

@@ -47,7 +47,7 @@ struct Difference {
 /// not matter.
 Difference difference_of(const std::string& base) {
   const Checkpoint arrays = read_npz(base + ".npz");
-  ImportedModel model = load_onnx(base + ".onnx");
+  ImportedModel model = import_onnx(read_onnx(base + ".onnx"));
   train_learned_constants(model.graph);
   std::vector<Tensor> inputs;
   for (const OnnxPort& port : model.inputs) {

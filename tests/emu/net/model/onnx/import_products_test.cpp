@@ -78,7 +78,7 @@ TEST_CASE("exported networks with products compute what PyTorch does", "[fast]")
     INFO(name);
     const std::string base = std::string(kFolder) + "/" + name;
     const Checkpoint arrays = read_npz(base + ".npz");
-    const ImportedModel model = load_onnx(base + ".onnx");
+    const ImportedModel model = import_onnx(read_onnx(base + ".onnx"));
     std::vector<Tensor> inputs;
     for (const OnnxPort& port : model.inputs) {
       const Tensor given = samples_first(arrays, "in", port);
@@ -105,7 +105,7 @@ TEST_CASE("samples of exported networks do not see their batch", "[fast]") {
     INFO(name);
     const std::string base = std::string(kFolder) + "/" + name;
     const Checkpoint arrays = read_npz(base + ".npz");
-    const ImportedModel model = load_onnx(base + ".onnx");
+    const ImportedModel model = import_onnx(read_onnx(base + ".onnx"));
     std::vector<Tensor> both, first;
     for (const OnnxPort& port : model.inputs) {
       const Tensor given = samples_first(arrays, "in", port);
@@ -125,7 +125,7 @@ TEST_CASE("samples of exported networks do not see their batch", "[fast]") {
 TEST_CASE("a batch that is not the first axis is refused with a way to export", "[fast]") {
   for (const auto& [name, advice] : kRefused) {
     INFO(name);
-    CHECK_THROWS_WITH(load_onnx(std::string(kFolder) + "/" + name + ".onnx"),
+    CHECK_THROWS_WITH(import_onnx(read_onnx(std::string(kFolder) + "/" + name + ".onnx")),
                       Catch::Contains(advice));
   }
 }

@@ -508,7 +508,7 @@ TEST_CASE("ResNet-20 classifies the first test images as published", "[fast][sha
     WARN("skipped: no " << kResNet);
     return;
   }
-  const ImportedModel model = load_onnx(kResNet);
+  const ImportedModel model = import_onnx(read_onnx(kResNet));
   CHECK(model.graph.parameter_count() == 269'722);  // of the convolutions, norms and classifier
   CHECK(gemm_layer_names(model.graph).size() == 20);
   CHECK(gemm_layer_names(model.graph)[1] == "layer1.0.conv1");
@@ -520,7 +520,7 @@ TEST_CASE("ResNet-20 classifies the first test images as published", "[fast][sha
 }
 
 TEST_CASE("ResNet-20 is right on 81.03 % of the test images", "[slow][shared]") {
-  ImportedModel model = load_onnx(kResNet);
+  ImportedModel model = import_onnx(read_onnx(kResNet));
   const Dataset data = load_dataset("cifar10:" NUMEMU_SHARED "/data/cifar10", "");
   Numerics numerics;
   const Evaluation seen = evaluate(model.graph, data, Split::test, 0, numerics);
