@@ -176,61 +176,45 @@ std::string file_words(const std::string& subject) {
 }  // namespace
 
 ExperimentRequest experiment_of(const SearchRequest& asked) {
-  ExperimentRequest out{.name = "search", .given_by = experiments::GivenBy::option};
-  if (asked.net.empty() == asked.dist.empty())
+  constexpr experiments::GivenBy kBy = experiments::GivenBy::option;
+  ExperimentRequest out{.name = "search", .given_by = kBy};
+  const auto given = [&](const std::string& key) { return asked.settings.contains(key); };
+  const auto items = [&](const std::string& key) {
+    return given(key) ? asked.settings.at(key) : std::vector<std::string>();
+  };
+  const auto one = [&](const std::string& key) { return given(key) ? items(key).front() : ""; };
+  if (given("net") == given("dist"))
     throw usage_error("search: expected --net NAME or --dist LAW, one of them");
-  if (!asked.net.empty() && asked.data.empty())
-    throw usage_error("--data: expected a data set beside --net");
-  if (!asked.tune.empty() && !asked.max_loss)
+  if (given("net") && !given("data")) throw usage_error("--data: expected a data set beside --net");
+  if (given("tune") && !given("max_loss"))
     throw usage_error("--tune: expected --max-loss beside it");
-  if (!asked.dist.empty()) {
-    if (asked.max_loss)
+  if (given("dist")) {
+    if (given("max_loss"))
       throw usage_error("--max-loss: expected --net beside it, laws lose nothing");
-    const std::pair<const char*, bool> of_networks[] = {{"--data", !asked.data.empty()},
-                                                        {"--units", !asked.units.empty()},
-                                                        {"--mac-cost", asked.mac.has_value()},
-                                                        {"--refine", asked.refine.has_value()},
-                                                        {"--measured", asked.measured.has_value()},
-                                                        {"--random", asked.random.has_value()},
-                                                        {"--images", asked.images.has_value()}};
-    for (const auto& [option, given] : of_networks)
-      if (given) throw usage_error(fmt::format("{}: expected --net beside it", option));
-    for (const std::string& law : asked.dist)
+    for (const char* of_networks :
+         {"data", "units", "mac_cost", "refine", "measured", "random", "images"})
+      if (given(of_networks))
+        throw usage_error(fmt::format("{}: expected --net beside it",
+                                      experiments::setting_name(of_networks, kBy)));
+    for (const std::string& law : items("dist"))
       if (law.empty()) throw usage_error("--dist: expected a law or a file, found nothing");
   }
-  if (asked.measured && asked.refine && *asked.measured > *asked.refine)
+  if (given("measured") && given("refine") &&
+      std::stoll(one("measured")) > std::stoll(one("refine")))
     throw usage_error(
         fmt::format("--measured: expected at most the {} of --refine, of which the best are "
                     "measured, found {}",
-                    *asked.refine, *asked.measured));
-  const auto set = [&](const char* key, const std::string& value) {
-    if (!value.empty()) out.settings.push_back(fmt::format("{}={}", key, value));
-  };
-  const auto set_number = [&](const char* key, const auto& value) {
-    if (value) set(key, fmt::format("{}", *value));
-  };
-  set("net", asked.net);
-  set("data", asked.data);
-  set("dist", joined_by_commas(asked.dist));
-  set_number("bits", asked.bits);
-  set_number("mac_cost", asked.mac);
-  set_number("max_loss", asked.max_loss);
-  set("tune", asked.tune);
-  set("formats", joined_by_commas(format_list(asked.formats, "--formats")));
-  set("blocks", joined_by_commas(asked.blocks));
-  set("scales", joined_by_commas(asked.scales));
-  set("rules", joined_by_commas(asked.rules));
-  set("units", joined_by_commas(asked.units));
-  set_number("refine", asked.refine);
-  set_number("measured", asked.measured);
-  set_number("random", asked.random);
-  set_number("images", asked.images);
+                    one("refine"), one("measured")));
+  for (const experiments::Setting& setting : experiments::find_experiment(out.name).settings) {
+    const std::string value = joined_by_commas(
+        setting.key == "formats" ? format_list(items("formats"), "--formats") : items(setting.key));
+    if (!value.empty()) out.settings.push_back(fmt::format("{}={}", setting.key, value));
+  }
   out.out = asked.out;
   if (out.out.empty())
-    out.out = fmt::format("out/search-{}{}",
-                          file_words(asked.net.empty() ? asked.dist.front() : asked.net),
-                          (asked.bits ? fmt::format("-{}", *asked.bits) : "") +
-                              (asked.max_loss ? fmt::format("-loss-{}", *asked.max_loss) : ""));
+    out.out = fmt::format("out/search-{}{}{}", file_words(one(given("net") ? "net" : "dist")),
+                          given("bits") ? "-" + one("bits") : "",
+                          given("max_loss") ? "-loss-" + one("max_loss") : "");
   out.figures = asked.figures;
   out.seed = asked.seed;
   out.existing = asked.existing;

@@ -2,15 +2,16 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "api/context.hpp"
-#include "experiments/engine/sweep.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/gate.hpp"
+#include "experiments/engine/sweep.hpp"
 
 namespace numemu::api {
 
@@ -137,16 +138,10 @@ struct AllExperiments {
 AllExperiments run_all_experiments(const ExperimentRequest&,
                                    const std::function<void(const ExperimentRequest&)>& run);
 
-/// Members that are not given have the defaults of experiment `search` (docs/search.md).
+/// A run of experiment `search` (docs/search.md).
 struct SearchRequest {
-  std::string net = {}, data = {};      ///< a network by name or file; or
-  std::vector<std::string> dist = {};   ///< laws and .npy files
-  std::optional<double> bits = {};      ///< most stored bits of an element, scales included
-  std::optional<double> mac = {};       ///< most cost of a multiply-add over float32's
-  std::optional<double> max_loss = {};  ///< points of top-1 that the cheapest one may lose
-  std::string tune = {};                ///< steps for cheaper ones, as the last step of max_loss
-  std::vector<std::string> formats = {}, blocks = {}, scales = {}, rules = {}, units = {};
-  std::optional<std::int64_t> refine = {}, measured = {}, random = {}, images = {};
+  /// Values of its settings by key, lists in their items; what is not given has its default.
+  std::map<std::string, std::vector<std::string>> settings = {};
   std::string out = {};      ///< folder; "" is out/search-SUBJECT-BITS-loss-POINTS
   std::string figures = {};  ///< of ReportPaths
   std::int64_t seed = 0;

@@ -156,11 +156,10 @@ Settings::Settings(const std::vector<Setting>& settings, Size size,
   }
 }
 
-std::string Settings::named(const std::string& key) const {
-  if (given_by_ == GivenBy::set) return "--set: " + key;
-  std::string option = "--" + key;
-  std::ranges::replace(option, '_', '-');
-  return option;
+std::string setting_name(std::string key, GivenBy given_by) {
+  if (given_by == GivenBy::set) return "--set: " + key;
+  std::ranges::replace(key, '_', '-');
+  return "--" + key;
 }
 
 void Settings::check(const std::string& key, const Takes& takes) const {

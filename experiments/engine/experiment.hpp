@@ -101,6 +101,8 @@ struct SettingList : std::vector<Setting> {
 
 /// Whether a setting is written `--set key=value` or is an option of the command, `--key value`.
 enum class GivenBy { set, option };
+/// What messages call a setting: "--set: max_loss", or the option "--max-loss".
+std::string setting_name(std::string key, GivenBy);
 
 /// The values of one run, every setting present.
 class Settings {
@@ -108,8 +110,7 @@ class Settings {
   /// Throws Error naming the key of a value that its setting does not take.
   Settings(const std::vector<Setting>&, Size, const std::vector<std::string>& overrides,
            GivenBy = GivenBy::set);
-  /// What messages call a setting: "--set: max_loss", or the option "--max-loss".
-  std::string named(const std::string& key) const;
+  std::string named(const std::string& key) const { return setting_name(key, given_by_); }
   const std::string& text(const std::string& key) const { return values_.at(key); }
   /// A number, or several, of a setting that takes it.
   std::int64_t integer(const std::string& key) const;
