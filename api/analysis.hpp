@@ -32,7 +32,7 @@ struct AnalysisRequest {
 struct AnalyzedFigure {
   const char *key, *label;
   Figure predicted, measured;
-  numemu::Comparison comparison;
+  FigureComparison comparison;
 };
 
 struct Analysis {

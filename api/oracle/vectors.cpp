@@ -269,7 +269,7 @@ Verified verify_records(const oracle::Subject& subject, const oracle::Records& r
                         const Equality& equality, bool flags, bool explained) {
   const oracle::Layout layout = oracle::layout_of(subject);
   oracle::require_codes(layout, records, true);
-  oracle::Compared compared;
+  oracle::JudgeOptions compared;
   compared.tolerance = equality.tolerance;
   compared.most_mismatches = equality.most_mismatches;
   compared.flags = flags && oracle::find_field(layout, "flags") >= 0;

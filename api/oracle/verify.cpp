@@ -25,8 +25,8 @@ using oracle::Operation;
 using oracle::Records;
 using oracle::Subject;
 
-oracle::Compared compared_by(const Equality& equality) {
-  oracle::Compared compared;
+oracle::JudgeOptions compared_by(const Equality& equality) {
+  oracle::JudgeOptions compared;
   compared.tolerance = equality.tolerance;
   compared.most_mismatches = equality.most_mismatches;
   return compared;
@@ -326,7 +326,7 @@ Verified verify_records(const std::string& in, const RecordsTold& told, const Eq
   Records first;
   if (!source.read(layout, oracle::batch_records(layout), first))
     throw Error(source.name() + ": expected records, found none");
-  oracle::Compared compared = compared_by(equality);
+  oracle::JudgeOptions compared = compared_by(equality);
   compared.flags = source.has_flags(layout);
   compared.name = source.name();
   compared.place = source.place();

@@ -56,11 +56,11 @@ std::int64_t zero_signs(const Judged& v) {
 }
 
 std::string rule_line(const Judged& v) {
-  if (!v.equal.empty()) return fmt::format("  {:<66} {:<19} {}\n", v.name, v.question, v.equal);
+  if (!v.equal.empty()) return fmt::format("  {:<66} {:<19} {}\n", v.name, v.family, v.equal);
   const std::string first = v.holds() ? "-" : std::to_string(v.first->one.number[0]);
   return fmt::format("  {:<66} {:<19} {:>10} {:>8} {:>9} {:>8} {:>6}\n", v.name,
-                     v.question.empty() ? "(unit)" : v.question, v.tally.mismatches(),
-                     v.tally.records, zero_signs(v), v.tally.both_nan, first);
+                     v.family.empty() ? "(unit)" : v.family, v.tally.mismatches(), v.tally.records,
+                     zero_signs(v), v.tally.both_nan, first);
 }
 
 std::string file_text(const Judgement& j) {
@@ -86,14 +86,14 @@ std::string listed(const std::vector<std::string>& names, std::size_t most, cons
   return text + (names.size() > most ? ", ..." : "");
 }
 
-/// Per question the rivals, what excludes them, and for which instructions none does.
+/// Per family of rules the rivals, what excludes them, and for which instructions none does.
 std::string questions_text(const std::vector<Judgement>& judgements) {
   constexpr std::size_t kNamed = 2;
-  std::string text, question;
+  std::string text, family;
   for (const oracle::Standing& s : standings(judgements)) {
-    if (s.question != question) {
-      question = s.question;
-      text += fmt::format("\n{}\n  {:<13} {:<66} {:>10}  {}\n", question, "chip", "rival",
+    if (s.family != family) {
+      family = s.family;
+      text += fmt::format("\n{}\n  {:<13} {:<66} {:>10}  {}\n", family, "chip", "rival",
                           "mismatches", "no record tells it apart for; no input can");
     }
     const std::vector<std::string> open = s.stands_for();
@@ -138,7 +138,7 @@ std::string conversion_text(const ConversionReplay& v) {
 Json rule_json(const Judged& v) {
   Json json = {
       {"rule", v.name}, {"mismatches", v.tally.mismatches()}, {"records", v.tally.records}};
-  if (!v.question.empty()) json["question"] = v.question;
+  if (!v.family.empty()) json["question"] = v.family;
   if (!v.equal.empty()) json["equal"] = std::string(v.equal);
   if (v.holds()) return json;
   json["zero_signs"] = zero_signs(v);
@@ -180,7 +180,7 @@ Json folder_json(const VerifiedFolder& r) {
                      {"closest", std::move(closest)}});
   }
   for (const oracle::Standing& s : standings(r.judgements))
-    questions.push_back({{"question", s.question},
+    questions.push_back({{"question", s.family},
                          {"chip", s.chip},
                          {"rival", s.rival},
                          {"mismatches", s.mismatches},
@@ -196,7 +196,7 @@ Json folder_json(const VerifiedFolder& r) {
   for (const ConversionReplay& v : r.conversions)
     conversions.push_back({{"conversion", v.conversion->name},
                            {"rule", v.records.name},
-                           {"question", v.records.question},
+                           {"question", v.records.family},
                            {"records", v.records.tally.records},
                            {"mismatches", v.records.tally.mismatches()},
                            {"whole_run", v.whole_run},

@@ -135,7 +135,7 @@ Given given_by(const Judge& v, const Rule& rule, const Sample& sample, const Rul
   } catch (const Error&) {
     return given;  // inputs that the rule changes to none
   }
-  const std::vector<Comparison> compared = v.compare(computed, sample.records, true);
+  const std::vector<CodeComparison> compared = v.compare(computed, sample.records, true);
   for (std::size_t i = 0; i < compared.size(); ++i) {
     given.both[i] = compared[i].mismatch == Mismatch::none;
     given.results[i] = given.both[i] || compared[i].mismatch == Mismatch::flags;

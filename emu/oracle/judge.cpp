@@ -61,7 +61,7 @@ std::int64_t Comparer::place(std::uint64_t code) const {
   return static_cast<std::int64_t>(((code & (2 * sign_ - 1)) ^ sign_) - sign_);
 }
 
-Comparison Comparer::compare_unequal(std::uint64_t want, std::uint64_t got) const {
+CodeComparison Comparer::compare_unequal(std::uint64_t want, std::uint64_t got) const {
   const Sort sorts[] = {sort(want), sort(got)};
   const bool any_nan = sorts[0] == Sort::nan || sorts[1] == Sort::nan;
   const auto is_largest = [&](std::uint64_t code) { return (code & ~sign_) == largest_; };
@@ -150,7 +150,7 @@ void make_metadata_legal(const Subject& s, const Layout& layout, Records& record
 
 }  // namespace
 
-void Tally::add(const Comparison& c) {
+void Tally::add(const CodeComparison& c) {
   ++records;
   ++by_mismatch[static_cast<std::size_t>(c.mismatch)];
   both_nan += c.both_nan;
@@ -169,11 +169,11 @@ void for_each_part(std::size_t n, const std::function<void(std::size_t)>& work) 
                       });
 }
 
-Judge::Judge(const Subject& subject, const Compared& compared)
+Judge::Judge(const Subject& subject, const JudgeOptions& compared)
     : Judge(subject, {}, layout_of(subject), comparer_of(subject, compared.tolerance), compared) {}
 
 Judge::Judge(const Subject& subject, Rule rule, Layout layout, const Comparer& comparer,
-             const Compared& compared)
+             const JudgeOptions& compared)
     : subject_(subject),
       rule_(std::move(rule)),
       layout_(std::move(layout)),
@@ -181,25 +181,26 @@ Judge::Judge(const Subject& subject, Rule rule, Layout layout, const Comparer& c
       result_(find_field(layout_, subject.unit != nullptr ? "d" : "out")),
       flags_(compared.flags ? find_field(layout_, "flags") : -1),
       comparer_(comparer),
-      judged_{.question = rule_.family, .name = rule_.name} {
+      judged_{.family = rule_.family, .name = rule_.name} {
   // Each with the two records before it.
   const std::int64_t most = std::max<std::int64_t>(kMostKept / (3 * codes_of(layout_)), 4);
   most_wrong_ = compared.samples ? std::min(kMostWrong, most) : 0;
   most_right_ = std::min(kMostRight, most);
 }
 
-std::vector<Comparison> Judge::compare(const Records& computed, const Records& given,
-                                       bool exact) const {
+std::vector<CodeComparison> Judge::compare(const Records& computed, const Records& given,
+                                           bool exact) const {
   const Comparer comparer = exact ? comparer_.without_ulps() : comparer_;
   const bool any_integer = !exact && compared_.tolerance.any_invalid_integer && flags_ >= 0 &&
                            subject_.unit == nullptr && subject_.to->kind == Kind::integer;
   const auto fields = static_cast<int>(layout_.size());
-  std::vector<Comparison> all;
+  std::vector<CodeComparison> all;
   all.reserve(static_cast<std::size_t>(given.size));
   for (std::int64_t i = 0; i < given.size; ++i) {
     bool unknown = false;
     for (int f = 0; f < fields; ++f) unknown |= given.has_unknown(layout_, f, i);
-    Comparison c = unknown ? Comparison{Mismatch::unknown, std::nullopt}
+    CodeComparison c = unknown
+                           ? CodeComparison{Mismatch::unknown, std::nullopt}
                            : comparer.compare(computed.code(result_, i), given.code(result_, i));
     if (flags_ >= 0) {
       const std::uint64_t want = computed.code(flags_, i), got = given.code(flags_, i);
@@ -255,7 +256,7 @@ bool Judge::check(std::span<const Records> batches) {
 
 bool Judge::take(const Checked& checked) {
   for (std::int64_t i = 0; i < std::ssize(checked.compared); ++i) {
-    const Comparison& c = checked.compared[static_cast<std::size_t>(i)];
+    const CodeComparison& c = checked.compared[static_cast<std::size_t>(i)];
     ClassTally& own = class_tally(checked.records == nullptr ? "" : checked.records->class_name(i));
     if (c.mismatch != Mismatch::none) {
       find(checked, i, own);
@@ -293,8 +294,8 @@ void Judge::add_to(Sample& sample, const Checked& checked, std::int64_t i) const
 }
 
 void Judge::find(const Checked& checked, std::int64_t i, ClassTally& own) {
-  const Comparison& c = checked.compared[static_cast<std::size_t>(i)];
-  const auto distance = [](const Comparison& x) {
+  const CodeComparison& c = checked.compared[static_cast<std::size_t>(i)];
+  const auto distance = [](const CodeComparison& x) {
     return std::pair(x.mismatch != Mismatch::unknown, x.ulps.value_or(~std::uint64_t{0}));
   };
   const bool is_first = !judged_.first,

@@ -52,7 +52,7 @@ inline constexpr int kMismatches = 11;
 /// "X or Z digits", "sign of zero", ...
 std::string_view name_of(Mismatch);
 
-struct Comparison {
+struct CodeComparison {
   Mismatch mismatch = Mismatch::none;
   /// Codes between the two in the order of their numbers, +0 and -0 as one; infinity lies one
   /// beyond the largest number. Of a result that is a narrower register, codes of that, a part
@@ -76,7 +76,7 @@ class Comparer {
     exact.tolerance_.ulps = 0;
     return exact;
   }
-  Comparison compare(std::uint64_t want, std::uint64_t got) const {
+  CodeComparison compare(std::uint64_t want, std::uint64_t got) const {
     if (want == got && (tolerance_.nan != NanMatch::canonical || want == canonical_)) return {};
     return compare_unequal(want, got);
   }
@@ -86,7 +86,7 @@ class Comparer {
   Sort sort(std::uint64_t code) const;
   /// In the order of the numbers, both zeros 0.
   std::int64_t place(std::uint64_t code) const;
-  Comparison compare_unequal(std::uint64_t want, std::uint64_t got) const;
+  CodeComparison compare_unequal(std::uint64_t want, std::uint64_t got) const;
   Mismatch finite_mismatch(std::int64_t want, std::int64_t got, std::uint64_t ulps) const;
 
   const Format* format_;
@@ -106,12 +106,12 @@ struct Tally {
 
   std::int64_t matches() const { return by_mismatch[0]; }
   std::int64_t mismatches() const { return records - matches(); }
-  void add(const Comparison&);
+  void add(const CodeComparison&);
 };
 
 /// One mismatch.
 struct MismatchedRecord {
-  Comparison comparison;
+  CodeComparison comparison;
   Sample one;
 };
 
@@ -124,7 +124,7 @@ struct ClassTally {
 
 /// How a rule fares on records.
 struct Judged {
-  std::string question, name;  ///< family and name of the rule; "": the subject's own
+  std::string family, name;  ///< family and name of the rule; "": the subject's own
   /// Of a rule that was not compared: why no input tells it apart.
   std::string_view equal = {};
   Tally tally = {};
@@ -136,7 +136,7 @@ struct Judged {
 };
 
 /// Which results there are, and what is kept of them.
-struct Compared {
+struct JudgeOptions {
   bool flags = false;
   Tolerance tolerance;
   std::int64_t most_mismatches = 0;  ///< stop at so many; 0: never
@@ -147,7 +147,7 @@ struct Compared {
 
 /// Results that are compared, and where the records themselves are.
 struct Checked {
-  std::vector<Comparison> compared;
+  std::vector<CodeComparison> compared;
   std::vector<std::uint64_t> want, want_flags;
   /// Appends record i, as it was given.
   std::function<void(std::int64_t i, Records& to)> append;
@@ -166,9 +166,9 @@ void for_each_part(std::size_t n, const std::function<void(std::size_t)>& work);
 class Judge {
  public:
   /// Of records of layout_of(subject), by the subject itself.
-  Judge(const Subject&, const Compared&);
+  Judge(const Subject&, const JudgeOptions&);
   /// Of records of that layout by a rule. The field of results is "d" of a unit, else "out".
-  Judge(const Subject&, Rule, Layout, const Comparer&, const Compared&);
+  Judge(const Subject&, Rule, Layout, const Comparer&, const JudgeOptions&);
 
   /// Takes batches until there are no more, as many at a time as there are threads; false where
   /// the limit of mismatches is reached. `told` is called after each.
@@ -181,7 +181,8 @@ class Judge {
   bool take(const Checked&);
   /// How results and flags of records differ from those computed; `exact`: without tolerance of
   /// ulps and of invalid integers.
-  std::vector<Comparison> compare(const Records& computed, const Records& given, bool exact) const;
+  std::vector<CodeComparison> compare(const Records& computed, const Records& given,
+                                      bool exact) const;
 
   const Subject& subject() const { return subject_; }
   const Layout& layout() const { return layout_; }
@@ -207,7 +208,7 @@ class Judge {
   Subject subject_;
   Rule rule_;
   Layout layout_;
-  Compared compared_;
+  JudgeOptions compared_;
   int result_, flags_;
   Comparer comparer_;
   Judged judged_;

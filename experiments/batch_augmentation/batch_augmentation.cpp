@@ -168,10 +168,10 @@ MomentGroups read_single(Reader reader, const GradientPlan& plan, std::int64_t c
   return sums.groups();
 }
 
-Measured read_batches(Reader reader, const TrainTrial& trial, const GradientPlan& plan,
-                      const std::vector<std::int64_t>& copies) {
+MeasuredCopies read_batches(Reader reader, const TrainTrial& trial, const GradientPlan& plan,
+                            const std::vector<std::int64_t>& copies) {
   policies::RecipeNumerics numerics(parsed_recipe(trial), reader.graph());
-  Measured measured;
+  MeasuredCopies measured;
   for (const std::int64_t m : copies) {
     GradientSums sums(kGroups);
     for (std::int64_t b = 0; b < plan.batches; ++b) {
@@ -222,7 +222,7 @@ ReadGradients read_gradients(const ExperimentRun& run, const Group& group, const
       }})};
   for (const std::string& format : group.formats) {
     const TrainTrial trial = group.trial(run.settings, net, format);
-    trials.push_back(untyped(TypedTrial<Measured>{
+    trials.push_back(untyped(TypedTrial<MeasuredCopies>{
         {{"gradients of batches", network},
          {"recipe", parsed_recipe(trial).json()},
          {"behind", plan.single},
@@ -237,7 +237,7 @@ ReadGradients read_gradients(const ExperimentRun& run, const Group& group, const
   const std::vector<Json> results = run_trials_at_once(run, trials);
   ReadGradients all{measured<OfCopies>(results.front()), {}};
   for (std::size_t f = 1; f < results.size(); ++f)
-    all.in_formats.push_back(measured<Measured>(results[f]));
+    all.in_formats.push_back(measured<MeasuredCopies>(results[f]));
   return all;
 }
 
@@ -288,10 +288,10 @@ std::vector<double> add_gradients(const ExperimentRun& run, const Group& group,
               .log_x = true,
               .log_y = true};
   std::vector<double> ratios;
-  const Measured& float32 = found.in_formats.front();
+  const MeasuredCopies& float32 = found.in_formats.front();
   for (std::size_t f = 0; f < group.formats.size(); ++f) {
     const std::string& format = group.formats[f];
-    const Measured& measured = found.in_formats[f];
+    const MeasuredCopies& measured = found.in_formats[f];
     const bool exact = f == 0;
     const Estimate own = estimate(kGroups, [&](std::int64_t out) { return measured.rho(out); });
     for (const OfCopies& of : measured.by_copies) {

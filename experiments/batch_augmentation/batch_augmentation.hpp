@@ -103,7 +103,7 @@ struct OfCopies {
   }
 };
 /// In one format.
-struct Measured {
+struct MeasuredCopies {
   std::vector<OfCopies> by_copies;
 
   /// The rho that the first and the last variance have by the closed form.
@@ -116,8 +116,8 @@ struct Measured {
 };
 
 struct ReadGradients {
-  OfCopies single;                   ///< in float32
-  std::vector<Measured> in_formats;  ///< of batches
+  OfCopies single;                         ///< in float32
+  std::vector<MeasuredCopies> in_formats;  ///< of batches
 };
 /// As trials.
 ReadGradients read_gradients(const ExperimentRun&, const Group&, const std::string& net,

@@ -413,7 +413,7 @@ std::vector<TrainingMethod> methods(const std::string& own) {
            }}};
 }
 
-/// Robust as Comparison::after has it.
+/// Robust as RecipeComparison::after has it.
 struct Figures {
   std::size_t epsilons;
 
@@ -482,18 +482,19 @@ void add_robustness(const ComparedUnder& under, const std::string& net, const Fi
   conclusion.charts.push_back(std::move(chart));
 }
 
-Comparison images_of(const Settings& settings) {
+RecipeComparison images_of(const Settings& settings) {
   return {.trial = training_of(settings, settings.text("net")),
           .methods = methods(settings.text("own")),
           .recipes = settings.list("recipes")};
 }
 
-Comparison words_of(const Settings& settings) {
+RecipeComparison words_of(const Settings& settings) {
   const std::string net = settings.text("text_net"), optimizer = net::recommended_optimizer(net);
-  Comparison text{.trial = training_of(settings, net, {.optimizer = optimizer, .prefix = "text_"}),
-                  .methods = methods(optimizer),
-                  .recipes = settings.list("recipes"),
-                  .at_once = false};
+  RecipeComparison text{
+      .trial = training_of(settings, net, {.optimizer = optimizer, .prefix = "text_"}),
+      .methods = methods(optimizer),
+      .recipes = settings.list("recipes"),
+      .at_once = false};
   text.methods.resize(kOwn);  // the last has another optimizer
   return text;
 }
@@ -507,7 +508,7 @@ void add_images(const ExperimentRun& run, const net::Dataset& data, std::vector<
   const Figures figures{epsilons.size()};
   std::string figured = fmt::format("FGSM on {} images at", images);
   for (const double epsilon : epsilons) figured += fmt::format(" {}", epsilon);
-  Comparison comparison = images_of(settings);
+  RecipeComparison comparison = images_of(settings);
   comparison.after = [&](const TrainTrial&, const net::Graph& graph) {
     return figures.of(robustness(graph, data, images, epsilons));
   };
@@ -520,7 +521,7 @@ void add_images(const ExperimentRun& run, const net::Dataset& data, std::vector<
 
 void add_text(const ExperimentRun& run, const net::Dataset& data, std::vector<PairedGain>& gains,
               Conclusion& conclusion) {
-  const Comparison comparison = words_of(run.settings);
+  const RecipeComparison comparison = words_of(run.settings);
   for (const ComparedUnder& under : compare_methods(run, data, comparison, conclusion))
     judge(comparison.trial.net, under, gains);
 }

@@ -372,8 +372,8 @@ void judge(const Plan& plan, const Runs& study, Conclusion& conclusion) {
     for (std::size_t f = 0; f < plan.formats.size(); ++f) {
       for (const std::size_t source : {kBatchNorm, kClass}) {
         const auto add = [&](const std::string& what, const stats::PairedInterval& points,
-                             const Claimed& claimed) {
-          conclusion.add(interval_finding(what, 0, points, claimed), kClaims[way]);
+                             const Allowed& allowed) {
+          conclusion.add(interval_finding(what, 0, points, allowed), kClaims[way]);
         };
         add(fmt::format("points of top-1 of {} samples over noise, {}, {} (above 0 claimed)",
                         kSources[source], plan.formats[f], kWays[way]),

@@ -300,12 +300,12 @@ void add_links(const ExperimentRun& run, Conclusion& conclusion) {
       const double window = static_cast<double>(batches / 2 * p.micro_batches) / (2 * d);
       const auto compare = [&](const char* what, double predicted) {
         const double period = simulate(p).period(p);
-        const Claimed claimed = near(predicted, predicted / window);
+        const Allowed allowed = near(predicted, predicted / window);
         conclusion.add(
             exact_finding(fmt::format("{} stages, links of {:g}: time per micro-batch, {}", depth,
                                       share, what),
                           predicted / kBoth, period / kBoth,
-                          period >= claimed.low && period <= claimed.high),
+                          period >= allowed.low && period <= allowed.high),
             "links");
         chart.add(fmt::format("{} stages, {},", depth, what), {.x = share, .y = period / kBoth},
                   {.x = share, .y = predicted / kBoth});

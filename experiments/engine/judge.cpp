@@ -19,14 +19,14 @@ int badness(Verdict verdict) {
 }
 
 /// Of a claim with two ends half of what lies between them, else NaN.
-double tolerance_of(const Claimed& claimed) {
-  const double half = (claimed.high - claimed.low) / 2;
+double tolerance_of(const Allowed& allowed) {
+  const double half = (allowed.high - allowed.low) / 2;
   return std::isinf(half) ? NAN : half;
 }
 
-double margin_in(double measured, const Claimed& claimed) {
-  const double inside = std::min(measured - claimed.low, claimed.high - measured);
-  const double half = (claimed.high - claimed.low) / 2;
+double margin_in(double measured, const Allowed& allowed) {
+  const double inside = std::min(measured - allowed.low, allowed.high - measured);
+  const double half = (allowed.high - allowed.low) / 2;
   return std::isinf(half) ? inside : half > 0 ? inside / half : NAN;
 }
 
@@ -44,9 +44,9 @@ bool worse(const Finding& a, const Finding& b) {
   return known ? a.margin < b.margin : miss(a) > miss(b);
 }
 
-Verdict verdict_on(const stats::Interval& measured, const Claimed& claimed) {
-  return decide(measured.low >= claimed.low && measured.high <= claimed.high,
-                measured.high < claimed.low || measured.low > claimed.high);
+Verdict verdict_on(const stats::Interval& measured, const Allowed& allowed) {
+  return decide(measured.low >= allowed.low && measured.high <= allowed.high,
+                measured.high < allowed.low || measured.low > allowed.high);
 }
 
 Finding unjudged(std::string what, double predicted, double measured, double error) {
@@ -55,27 +55,27 @@ Finding unjudged(std::string what, double predicted, double measured, double err
 }
 
 Finding interval_finding(std::string what, double predicted, double measured,
-                         const stats::Interval& interval, const Claimed& claimed) {
+                         const stats::Interval& interval, const Allowed& allowed) {
   return {.what = std::move(what),
           .predicted = predicted,
           .measured = measured,
           .low = interval.low,
           .high = interval.high,
-          .verdict = verdict_on(interval, claimed),
-          .margin = margin_in(measured, claimed),
-          .tolerance = tolerance_of(claimed)};
+          .verdict = verdict_on(interval, allowed),
+          .margin = margin_in(measured, allowed),
+          .tolerance = tolerance_of(allowed)};
 }
 
 Finding exact_finding(std::string what, double predicted, double measured, bool holds,
-                      const Claimed& claimed) {
+                      const Allowed& allowed) {
   return {.what = std::move(what),
           .predicted = predicted,
           .measured = measured,
           .low = measured,
           .high = measured,
           .verdict = decide(holds, !holds),
-          .margin = margin_in(measured, claimed),
-          .tolerance = tolerance_of(claimed)};
+          .margin = margin_in(measured, allowed),
+          .tolerance = tolerance_of(allowed)};
 }
 
 Finding self_check(std::string what, double expected, double measured, bool holds) {
@@ -87,12 +87,12 @@ Finding self_check(std::string what, double expected, double measured, bool hold
 Finding model_finding(std::string what, double predicted, double measured, double error,
                       double tolerance) {
   Finding finding = unjudged(std::move(what), predicted, measured, error);
-  const Claimed claimed = near(predicted, tolerance);
+  const Allowed allowed = near(predicted, tolerance);
   const double width = kErrors * error;
   finding.verdict =
-      decide(verdict_on({finding.low, finding.high}, claimed) == Verdict::holds,
-             verdict_on({measured - width, measured + width}, claimed) == Verdict::fails);
-  finding.margin = margin_in(measured, claimed);
+      decide(verdict_on({finding.low, finding.high}, allowed) == Verdict::holds,
+             verdict_on({measured - width, measured + width}, allowed) == Verdict::fails);
+  finding.margin = margin_in(measured, allowed);
   finding.tolerance = tolerance;
   return finding;
 }
@@ -123,8 +123,8 @@ void Judged::add(std::string what, double predicted, double measured, double err
 }
 
 void Judged::add(Finding finding, double tolerance, double p) {
-  const Claimed claimed = near(finding.predicted, tolerance);
-  if (verdict_on({finding.low, finding.high}, claimed) != Verdict::fails) p = 1;
+  const Allowed allowed = near(finding.predicted, tolerance);
+  if (verdict_on({finding.low, finding.high}, allowed) != Verdict::fails) p = 1;
   findings_.push_back(std::move(finding));
   tolerances_.push_back(tolerance);
   p_values_.push_back(p);
@@ -135,11 +135,11 @@ std::vector<Finding> Judged::findings() const {
   const std::vector<bool> rejected = stats::holm(p_values_);
   for (std::size_t i = 0; i < judged.size(); ++i) {
     Finding& finding = judged[i];
-    const Claimed claimed = near(finding.predicted, tolerances_[i]);
-    const bool within = verdict_on({finding.low, finding.high}, claimed) == Verdict::holds;
+    const Allowed allowed = near(finding.predicted, tolerances_[i]);
+    const bool within = verdict_on({finding.low, finding.high}, allowed) == Verdict::holds;
     finding.verdict = decide(within && !rejected[i], rejected[i]);
     say_corrected(finding, p_values_[i]);
-    finding.margin = margin_in(finding.measured, claimed);
+    finding.margin = margin_in(finding.measured, allowed);
     finding.tolerance = tolerances_[i];
   }
   return judged;

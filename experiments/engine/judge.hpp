@@ -13,19 +13,19 @@
 namespace numemu::experiments {
 
 /// The values that a claim allows, both ends among them.
-struct Claimed {
+struct Allowed {
   double low = -HUGE_VAL, high = HUGE_VAL;
 };
-inline Claimed at_least(double bound) { return {bound, HUGE_VAL}; }
-inline Claimed at_most(double bound) { return {-HUGE_VAL, bound}; }
-inline Claimed near(double value, double tolerance) {
+inline Allowed at_least(double bound) { return {bound, HUGE_VAL}; }
+inline Allowed at_most(double bound) { return {-HUGE_VAL, bound}; }
+inline Allowed near(double value, double tolerance) {
   return {value - tolerance, value + tolerance};
 }
 
 /// Holds where the whole interval lies in what is claimed, fails where all of it lies outside, else
 /// it cannot see the difference and the claim is undecided (so are NaN and intervals that are not
 /// known).
-Verdict verdict_on(const stats::Interval& measured, const Claimed&);
+Verdict verdict_on(const stats::Interval& measured, const Allowed&);
 
 /// A measured figure and its standard error.
 struct Estimate {
@@ -64,11 +64,11 @@ Finding unjudged(std::string what, double predicted, double measured, double err
 
 /// A measurement whose interval is known, by verdict_on().
 Finding interval_finding(std::string what, double predicted, double measured,
-                         const stats::Interval&, const Claimed&);
+                         const stats::Interval&, const Allowed&);
 
 /// A measurement without error; its margin is that in what is claimed, where the claim is a bound.
 Finding exact_finding(std::string what, double predicted, double measured, bool holds,
-                      const Claimed& = {NAN, NAN});
+                      const Allowed& = {NAN, NAN});
 
 /// An identity that the program must keep: both sides are the same sum, so that it does not
 /// test the claim and is counted separately.

@@ -219,7 +219,7 @@ namespace {
 
 constexpr const char* kFloat32 = "float32";
 
-ComparedRun measure(TrainTrial trial, const net::Dataset& data, const Comparison& c) {
+ComparedRun measure(TrainTrial trial, const net::Dataset& data, const RecipeComparison& c) {
   ComparedRun run;
   const std::int64_t samples = trial.train_samples > 0 ? trial.train_samples : data.train_count();
   const std::int64_t steps =
@@ -238,7 +238,7 @@ ComparedRun measure(TrainTrial trial, const net::Dataset& data, const Comparison
   return run;
 }
 
-void show(const Comparison& c, const ComparedUnder& under, const std::string& data,
+void show(const RecipeComparison& c, const ComparedUnder& under, const std::string& data,
           Conclusion& conclusion) {
   const Study<ComparedRun>& study = under.study;
   const bool accuracy = under.accuracy();
@@ -264,7 +264,7 @@ void show(const Comparison& c, const ComparedUnder& under, const std::string& da
 
 }  // namespace
 
-TrainingPlan Comparison::plan(const ExperimentRun& run, const std::string& name) const {
+TrainingPlan RecipeComparison::plan(const ExperimentRun& run, const std::string& name) const {
   const Json recipe =
       name == kFloat32 ? Json::object() : read_recipe(name, run.folders.data, "--set: recipes");
   TrainingPlan plan{.trial = trial,
@@ -283,7 +283,8 @@ TrainingPlan Comparison::plan(const ExperimentRun& run, const std::string& name)
   return plan;
 }
 
-void require_trainable(const ExperimentRun& run, const net::Dataset& data, const Comparison& c) {
+void require_trainable(const ExperimentRun& run, const net::Dataset& data,
+                       const RecipeComparison& c) {
   for (const std::string& name : c.recipes) {
     const TrainingPlan plan = c.plan(run, name);
     for (std::size_t m = 0; m < plan.methods.size(); ++m) {
@@ -300,7 +301,7 @@ void require_trainable(const ExperimentRun& run, const net::Dataset& data, const
 }
 
 std::vector<ComparedUnder> compare_methods(const ExperimentRun& run, const net::Dataset& data,
-                                           const Comparison& c, Conclusion& conclusion) {
+                                           const RecipeComparison& c, Conclusion& conclusion) {
   std::vector<TrainingPlan> plans;  // all recipes are read before any work
   for (const std::string& name : c.recipes) plans.push_back(c.plan(run, name));
   std::vector<ComparedUnder> all;
@@ -369,9 +370,9 @@ std::string half_text(const stats::PairedInterval& d, int digits) {
 }
 
 Finding interval_finding(std::string what, double predicted, const stats::PairedInterval& measured,
-                         const Claimed& claimed) {
+                         const Allowed& allowed) {
   return interval_finding(std::move(what), predicted, measured.mean, {measured.low, measured.high},
-                          claimed);
+                          allowed);
 }
 
 Tails tails(const stats::PairedInterval& d, double bound) {

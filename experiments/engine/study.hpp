@@ -242,7 +242,7 @@ TrainingTable run_training(const ExperimentRun& run, const net::Dataset& data,
                            const TrainingPlan& plan);
 
 /// Methods under several recipes.
-struct Comparison {
+struct RecipeComparison {
   TrainTrial trial;                          ///< without recipe and seed
   std::vector<TrainingMethod> methods = {};  ///< without recipe; the first is compared with
   std::vector<std::string> recipes = {};     ///< "float32", or names of shipped recipes and files
@@ -260,7 +260,7 @@ struct Comparison {
 struct ComparedRun {
   TrainOutcome outcome;
   double state_bytes = 0;          ///< of the optimizers, for each trained parameter
-  std::vector<double> after = {};  ///< Comparison::after
+  std::vector<double> after = {};  ///< RecipeComparison::after
 
   /// Per cent, or minus bits per character; NaN where the run diverged.
   double better() const { return outcome.accuracy ? outcome.top1() : -outcome.metric; }
@@ -283,12 +283,12 @@ struct ComparedUnder {
 };
 
 /// Throws Error for a recipe that cannot train the network with one of the methods.
-void require_trainable(const ExperimentRun&, const net::Dataset&, const Comparison&);
+void require_trainable(const ExperimentRun&, const net::Dataset&, const RecipeComparison&);
 
 /// Trains every method with every seed under every recipe. Adds a table and a chart for each
 /// recipe, and a sentence for each run that diverged.
 std::vector<ComparedUnder> compare_methods(const ExperimentRun&, const net::Dataset&,
-                                           const Comparison&, Conclusion&);
+                                           const RecipeComparison&, Conclusion&);
 
 /// The roles in a format, float32 for none: of weights and activations by default.
 Json recipe_in(const std::string& format,
@@ -313,7 +313,7 @@ std::string half_text(const stats::PairedInterval&, int digits);
 
 /// interval_finding() of a mean over seeds or repeats.
 Finding interval_finding(std::string what, double predicted, const stats::PairedInterval& measured,
-                         const Claimed&);
+                         const Allowed&);
 
 /// The same difference, taken the other way.
 inline stats::PairedInterval negated(const stats::PairedInterval& d) {

@@ -96,10 +96,10 @@ std::int64_t run_queries(std::int64_t least, double rate, const Rules& rules) {
   return static_cast<std::int64_t>(queries);
 }
 
-Measured simulate(const Machine& machine, const Rules& rules, std::uint64_t seed,
-                  std::int64_t run) {
+MeasuredScenarios simulate(const Machine& machine, const Rules& rules, std::uint64_t seed,
+                           std::int64_t run) {
   const stats::LatencyLaw& law = machine.service;
-  Measured measured;
+  MeasuredScenarios measured;
   {
     // One after the other: latencies are service times.
     const std::vector<double> single =
@@ -200,7 +200,7 @@ std::vector<Case> cases_of(const Settings& settings) {
 
 /// The runs of a case.
 struct Runs {
-  std::vector<Measured> all;
+  std::vector<MeasuredScenarios> all;
 
   template <class Get>
   stats::Mean mean(const Get& get) const {
@@ -212,7 +212,7 @@ struct Runs {
 
 std::vector<Runs> simulate_all(const ExperimentRun& run, const std::vector<Case>& cases) {
   const std::int64_t runs = run.settings.integer("runs");
-  std::vector<TypedTrial<Measured>> trials;
+  std::vector<TypedTrial<MeasuredScenarios>> trials;
   for (const Case& one : cases) {
     for (std::int64_t r = 0; r < runs; ++r) {
       trials.push_back(
@@ -227,7 +227,8 @@ std::vector<Runs> simulate_all(const ExperimentRun& run, const std::vector<Case>
            [&one, seed = run.seed, r] { return simulate(one.machine, one.rules, seed, r); }});
     }
   }
-  const std::vector<Measured> measured = run_typed(run, std::move(trials), /*at_once=*/true);
+  const std::vector<MeasuredScenarios> measured =
+      run_typed(run, std::move(trials), /*at_once=*/true);
   std::vector<Runs> all(cases.size());
   for (std::size_t i = 0; i < measured.size(); ++i)
     all[i / static_cast<std::size_t>(runs)].all.push_back(measured[i]);
@@ -255,39 +256,40 @@ void judge_scenarios(const Case& c, const Runs& runs, Conclusion& conclusion) {
   if (c.machine.servers == 1) {
     add(
         "90th percentile in SingleStream, ms", 1e3 * c.machine.service.quantile(kSingleTail),
-        [](const Measured& m) { return 1e3 * m.single; }, "scenarios");
+        [](const MeasuredScenarios& m) { return 1e3 * m.single; }, "scenarios");
     std::optional<double> multi = multi_latency(c);
     if (multi) *multi *= 1e3;
     add(
         "99th percentile in MultiStream, ms", multi,
-        [](const Measured& m) { return 1e3 * m.multi; }, "scenarios");
+        [](const MeasuredScenarios& m) { return 1e3 * m.multi; }, "scenarios");
     add(
         "mean latency in Server, ms",
         1e3 * stats::mg1_mean(c.rules.server_rate, mean, c.machine.service.variance),
-        [](const Measured& m) { return 1e3 * m.mean; }, "server");
+        [](const MeasuredScenarios& m) { return 1e3 * m.mean; }, "server");
   }
-  add("samples per second in Offline", c.machine.capacity(), &Measured::offline, "scenarios");
+  add("samples per second in Offline", c.machine.capacity(), &MeasuredScenarios::offline,
+      "scenarios");
   std::optional<double> late = c.tail(c.rules.server_rate, c.rules.bound);
   if (late) *late *= 100;
   add(
-      "share of late queries in Server, %", late, [](const Measured& m) { return 100 * m.late; },
-      "server");
+      "share of late queries in Server, %", late,
+      [](const MeasuredScenarios& m) { return 100 * m.late; }, "server");
   const std::optional<double> rate = c.largest_rate(c.rules.bound),
                               twice = c.largest_rate(2 * c.rules.bound);
-  add("largest rate in Server", rate, &Measured::rate, "server");
+  add("largest rate in Server", rate, &MeasuredScenarios::rate, "server");
   if (rate && twice)
     add(
         "gain of the largest rate by a machine twice as fast", 2 * *twice / *rate,
-        [](const Measured& m) { return m.halved_rate / m.rate; }, "speed");
+        [](const MeasuredScenarios& m) { return m.halved_rate / m.rate; }, "speed");
 }
 
 /// How often runs of so many queries come within the margin, where latencies have a density.
 void judge_confidence(const Case& c, const Runs& runs, Conclusion& conclusion) {
   if (c.constant) return;
-  const auto share = [&](const char* what, std::int64_t queries, double Measured::*within,
-                         std::int64_t Measured::*batches, const char* claim) {
+  const auto share = [&](const char* what, std::int64_t queries, double MeasuredScenarios::*within,
+                         std::int64_t MeasuredScenarios::*batches, const char* claim) {
     std::int64_t hits = 0, n = 0;
-    for (const Measured& m : runs.all) {
+    for (const MeasuredScenarios& m : runs.all) {
       n += m.*batches;
       hits += std::llround(m.*within * static_cast<double>(m.*batches));
     }
@@ -300,15 +302,15 @@ void judge_confidence(const Case& c, const Runs& runs, Conclusion& conclusion) {
         claim);
   };
   if (c.machine.servers > 1) return;
-  share("runs of 24,576 single queries within the margin", kOfflineSamples, &Measured::many,
-        &Measured::many_of, "independent");
-  share("runs of 1,024 single queries within the margin", kSingleQueries, &Measured::few,
-        &Measured::few_of, "few");
+  share("runs of 24,576 single queries within the margin", kOfflineSamples,
+        &MeasuredScenarios::many, &MeasuredScenarios::many_of, "independent");
+  share("runs of 1,024 single queries within the margin", kSingleQueries, &MeasuredScenarios::few,
+        &MeasuredScenarios::few_of, "few");
   if (!c.exponential) return;
   // The variance of R runs has a relative standard error of sqrt(2 / (R - 1)).
   const double p = 1 - kTail, rate = c.rules.server_rate;
   const double factor = stats::mm1_variance_factor(rate, 1 / c.machine.service.mean, c.rules.bound);
-  const stats::Mean first = runs.mean(&Measured::first_late);
+  const stats::Mean first = runs.mean(&MeasuredScenarios::first_late);
   const double measured = first.deviation * first.deviation * kServerQueries / (p * (1 - p));
   conclusion.add(closed_form(fmt::format("{}: variance of the share of late queries, over that of "
                                          "independent ones",
@@ -317,7 +319,7 @@ void judge_confidence(const Case& c, const Runs& runs, Conclusion& conclusion) {
                              factor * std::sqrt(2 / static_cast<double>(runs.all.size() - 1))),
                  "queue");
   std::int64_t within = 0;
-  for (const Measured& m : runs.all)
+  for (const MeasuredScenarios& m : runs.all)
     within += std::abs(m.first_late - p) <= margin_of(kTail) ? 1 : 0;
   const std::int64_t n = std::ssize(runs.all);
   const stats::Interval interval = stats::wilson(within, n);
@@ -360,11 +362,14 @@ ResultTable scenario_table(const std::vector<Case>& cases, const std::vector<Run
     };
     const bool one = cases[i].machine.servers == 1;
     table.rows.push_back(
-        {cases[i].name, one ? text([](const Measured& m) { return 1e3 * m.single; }, 4) : "-",
-         one ? text([](const Measured& m) { return 1e3 * m.multi; }, 4) : "-",
-         text(&Measured::offline, 1), text(&Measured::rate, 1),
-         text([&](const Measured& m) { return 100 * m.rate / cases[i].machine.capacity(); }, 1),
-         text([](const Measured& m) { return m.halved_rate / m.rate; }, 3)});
+        {cases[i].name,
+         one ? text([](const MeasuredScenarios& m) { return 1e3 * m.single; }, 4) : "-",
+         one ? text([](const MeasuredScenarios& m) { return 1e3 * m.multi; }, 4) : "-",
+         text(&MeasuredScenarios::offline, 1), text(&MeasuredScenarios::rate, 1),
+         text(
+             [&](const MeasuredScenarios& m) { return 100 * m.rate / cases[i].machine.capacity(); },
+             1),
+         text([](const MeasuredScenarios& m) { return m.halved_rate / m.rate; }, 3)});
   }
   return table;
 }
@@ -393,8 +398,8 @@ Chart rate_chart(const std::vector<Case>& cases, const std::vector<Runs>& runs) 
       chart.of(c.name + " measured")
           .points.push_back(with_error({.x = 1e3 * factor * bound, .y = mean.value}, mean.error));
     };
-    point(1, [&](const Measured& m) { return 100 * m.rate / capacity; });
-    point(2, [&](const Measured& m) { return 50 * m.halved_rate / capacity; });
+    point(1, [&](const MeasuredScenarios& m) { return 100 * m.rate / capacity; });
+    point(2, [&](const MeasuredScenarios& m) { return 50 * m.halved_rate / capacity; });
   }
   return chart;
 }

@@ -48,7 +48,7 @@ struct Rules {
 std::int64_t run_queries(std::int64_t least, double rate, const Rules&);
 
 /// What one run of each scenario measures, in seconds and queries per second.
-struct Measured {
+struct MeasuredScenarios {
   double single = 0;         ///< 90th percentile of the latency, one query after the other
   double few = 0, many = 0;  ///< shares of batches of 1,024 and of 24,576 single queries of which
                              ///< the share beyond the law's own percentile is within the margin
@@ -78,7 +78,7 @@ struct Measured {
 };
 
 /// Run number `run` of a seed: a function of these alone.
-Measured simulate(const Machine&, const Rules&, std::uint64_t seed, std::int64_t run);
+MeasuredScenarios simulate(const Machine&, const Rules&, std::uint64_t seed, std::int64_t run);
 
 /// Throws Error for a law that is none.
 void check_service(const std::string&);

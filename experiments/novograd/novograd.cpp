@@ -205,9 +205,10 @@ double state_bytes(const net::Graph& graph) {
   return 4 * (elements + tensors) / elements;
 }
 
-Comparison comparison_of(const ExperimentRun& run, const std::string& net) {
-  Comparison comparison{.trial = training_of(run.settings, net, {.optimizer = kOptimizers[0]}),
-                        .recipes = run.settings.list("recipes")};
+RecipeComparison comparison_of(const ExperimentRun& run, const std::string& net) {
+  RecipeComparison comparison{
+      .trial = training_of(run.settings, net, {.optimizer = kOptimizers[0]}),
+      .recipes = run.settings.list("recipes")};
   for (const std::string& name : kOptimizers) {
     comparison.methods.push_back({.name = name, .change = [name, net](TrainTrial& trial) {
                                     trial.options.optimizer = name;
@@ -219,7 +220,7 @@ Comparison comparison_of(const ExperimentRun& run, const std::string& net) {
 
 void add_accuracy(const ExperimentRun& run, const std::string& net, const net::Dataset& data,
                   PairedClaims& claims, Conclusion& conclusion) {
-  const Comparison comparison = comparison_of(run, net);
+  const RecipeComparison comparison = comparison_of(run, net);
   const std::vector<ComparedUnder> all = compare_methods(run, data, comparison, conclusion);
   const ComparedUnder& first = all.front();
   for (const ComparedUnder& under : all) {

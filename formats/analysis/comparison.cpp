@@ -41,11 +41,11 @@ double chance(const Below& below) {
 
 }  // namespace
 
-Comparison compare_mean(const Figure& predicted, const Figure& measured, std::int64_t n,
-                        double size) {
+FigureComparison compare_mean(const Figure& predicted, const Figure& measured, std::int64_t n,
+                              double size) {
   const double own = standard_error(measured.variance, n);
-  Comparison out{measured.mean - kInterval * own, measured.mean + kInterval * own,
-                 Verdict::undecided};
+  FigureComparison out{measured.mean - kInterval * own, measured.mean + kInterval * own,
+                       Verdict::undecided};
   if (predicted.mean == measured.mean) out.verdict = Verdict::holds;  // infinities too
   if (!std::isfinite(predicted.mean) || !std::isfinite(measured.mean)) return out;
   const double given = standard_error(predicted.variance, n);
@@ -57,10 +57,10 @@ Comparison compare_mean(const Figure& predicted, const Figure& measured, std::in
   return out;
 }
 
-Comparison compare_mass(const Figure& predicted, const Figure& measured, std::int64_t n) {
+FigureComparison compare_mass(const Figure& predicted, const Figure& measured, std::int64_t n) {
   const auto draws = static_cast<double>(n);
   const double count = std::round(measured.mean * draws);
-  Comparison out;
+  FigureComparison out;
   // Clopper and Pearson's interval.
   const auto too_low = [&](double p) { return binomial(draws, count, p).below < 0.025; };
   const auto not_too_high = [&](double p) { return binomial(draws, count + 1, p).above > 0.025; };
@@ -77,11 +77,11 @@ Comparison compare_mass(const Figure& predicted, const Figure& measured, std::in
   return out;
 }
 
-Comparison compare_sample(const Figure& predicted, const Figure& measured, std::int64_t n,
-                          double size) {
+FigureComparison compare_sample(const Figure& predicted, const Figure& measured, std::int64_t n,
+                                double size) {
   const double error = standard_error(predicted.variance, n);
-  Comparison out{measured.mean - kInterval * error, measured.mean + kInterval * error,
-                 Verdict::holds};
+  FigureComparison out{measured.mean - kInterval * error, measured.mean + kInterval * error,
+                       Verdict::holds};
   if (predicted.mean == measured.mean) return out;
   const double magnitude = std::max(size, std::abs(predicted.mean));
   out.verdict = verdict(std::abs(measured.mean - predicted.mean) <=

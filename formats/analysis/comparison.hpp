@@ -11,7 +11,7 @@
 
 namespace numemu {
 
-struct Comparison {
+struct FigureComparison {
   double low = 0, high = 0;  ///< 95 % interval of the measured figure
   Verdict verdict = Verdict::undecided;
 };
@@ -21,15 +21,15 @@ struct Comparison {
 /// exceed what is predicted although that is not near zero by symmetry (`size` is the magnitude
 /// that a mean of zero is to be compared with, 0 where the figure is its own size): a law with
 /// heavy tails shows too little of itself in n draws.
-Comparison compare_mean(const Figure& predicted, const Figure& measured, std::int64_t n,
-                        double size = 0);
+FigureComparison compare_mean(const Figure& predicted, const Figure& measured, std::int64_t n,
+                              double size = 0);
 /// A probability estimated from n draws: the interval of Clopper and Pearson; fails where a count
 /// as far from the prediction has a binomial probability below that of 4 standard errors.
-Comparison compare_mass(const Figure& predicted, const Figure& measured, std::int64_t n);
+FigureComparison compare_mass(const Figure& predicted, const Figure& measured, std::int64_t n);
 /// Figures of the same sample: they differ by the random bits of sr(n) (variance as predicted, 4
 /// standard errors) and the rounding of the two sums, else the prediction fails.
-Comparison compare_sample(const Figure& predicted, const Figure& measured, std::int64_t n,
-                          double size = 0);
+FigureComparison compare_sample(const Figure& predicted, const Figure& measured, std::int64_t n,
+                                double size = 0);
 
 /// The sums of x^2 and of squared errors over `count` numbers from number `first` on.
 struct SqnrSums {

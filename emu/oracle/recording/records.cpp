@@ -57,7 +57,7 @@ std::size_t record_bytes(const Instruction& i) {
   return f.a + f.b + f.c + 2 * f.scales + f.metadata + f.d;
 }
 
-Record view_record(const Instruction& i, const std::uint8_t* a) {
+RecordView view_record(const Instruction& i, const std::uint8_t* a) {
   const FieldBytes f = field_bytes(i);
   const std::uint8_t* b = a + f.a;
   const std::uint8_t* c = b + f.b;

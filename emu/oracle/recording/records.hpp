@@ -11,11 +11,11 @@ namespace numemu::oracle::recording {
 
 /// One record: a[kept] b[K] c scale_a[nscale] scale_b[nscale] metadata[nmeta] d, each code in its
 /// container, metadata a byte per word of four bits; no padding.
-struct Record {
+struct RecordView {
   const std::uint8_t *a, *b, *c, *scale_a, *scale_b, *metadata, *d;
 };
 std::size_t record_bytes(const Instruction&);
-Record view_record(const Instruction&, const std::uint8_t* bytes);
+RecordView view_record(const Instruction&, const std::uint8_t* bytes);
 void append_record(std::string&, const Batch&, int tile, int row, int column);
 
 /// Which dots of the large run become records: one of each of its first tiles, so that every kind

@@ -111,10 +111,10 @@ class Rivals {
   explicit Rivals(ConversionRule first) : rules_{std::move(first)} {}
 
   template <class Change>
-  void add(const char* name, const char* question, const Change& change) {
+  void add(const char* name, const char* family, const Change& change) {
     ConversionRule rival = rules_.front();
     rival.name = name;
-    rival.question = question;
+    rival.family = family;
     change(rival);
     rules_.push_back(std::move(rival));
   }
@@ -164,7 +164,7 @@ std::uint32_t converted(const Conversion& c, std::uint32_t in, const ConversionR
 }
 
 std::vector<ConversionRule> conversion_rules(const Conversion& c) {
-  ConversionRule first{.name = "PTX ISA, cvt", .question = ""};
+  ConversionRule first{.name = "PTX ISA, cvt", .family = ""};
   if (is_lowered(c)) first.nan = NanCode::cut;
   if (c.rounding == CvtRounding::rs) first.random_bits = documented_random_bits(c.d);
   Rivals rivals(first);
@@ -259,7 +259,7 @@ Recording recording_of(const Run& run) {
 
 ConversionReplay replay_of(const Run& run, const Recording& records, const ConversionRule& rule) {
   const Conversion& c = *run.conversion;
-  const Rule by_rule{.family = rule.question, .name = rule.name, .compute = [&](Records& r) {
+  const Rule by_rule{.family = rule.family, .name = rule.name, .compute = [&](Records& r) {
                        for (std::size_t i = 0; i < r.columns[0].size(); ++i)
                          r.columns[1][i] =
                              converted(c, static_cast<std::uint32_t>(r.columns[0][i]), rule);

@@ -22,8 +22,8 @@ enum class NanCode : std::uint8_t {
 enum class NegativeScale : std::uint8_t { magnitude, zero, nan };
 
 struct ConversionRule {
-  std::string name;      ///< "NaN keeps its sign, all ones"
-  std::string question;  ///< what it answers otherwise than the first rule; "": the first
+  std::string name;    ///< "NaN keeps its sign, all ones"
+  std::string family;  ///< what it answers otherwise than the first rule; "": the first
   NanCode nan = NanCode::ones;
   bool infinity_saturates = true;  ///< .satfinite takes infinity to the largest number
   bool relu_keeps_minus_zero = false;
@@ -52,7 +52,7 @@ struct ConversionReplay {
   std::int64_t lanes = 0;  ///< inputs for which the lanes of the instruction disagree
 
   /// Whether the rule is that of the documents.
-  bool is_first() const { return records.question.empty(); }
+  bool is_first() const { return records.family.empty(); }
   /// Of a first rule: whether it is what the instruction does.
   bool holds() const { return whole_run && lanes == 0; }
 };

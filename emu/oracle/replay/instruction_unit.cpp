@@ -128,7 +128,7 @@ Layout container_layout(const Instruction& i) {
   return layout;
 }
 
-void put_record(const Instruction& i, const recording::Record& from, Records& to,
+void put_record(const Instruction& i, const recording::RecordView& from, Records& to,
                 std::int64_t record) {
   std::size_t f = 0;
   const auto put = [&](const std::uint8_t* codes, Element e, int count) {

@@ -24,7 +24,7 @@ std::optional<unit::UnitDescription> unit_of(const std::string& chip,
 /// their codes are what stands in the containers, all 32 bits of TF32.
 Layout container_layout(const recording::Instruction&);
 /// A dot as record i of container_layout().
-void put_record(const recording::Instruction&, const recording::Record&, Records& to,
+void put_record(const recording::Instruction&, const recording::RecordView&, Records& to,
                 std::int64_t i);
 /// Every dot of the tiles, tile by tile, row by row.
 Records records_of(const recording::Batch&);

@@ -139,7 +139,7 @@ std::vector<Judged> closest(const Recording& records, const Rule& rule, const In
     for (Rule& rival : rivals) {
       Judged r = judged_by(records, rival, i, true);
       if (r.tally.mismatches() >= least.tally.mismatches()) continue;
-      r.question = "amended";
+      r.family = "amended";
       r.name = best.name + " + " + rival.name;
       least = std::move(r);
       next = &rival;
@@ -168,7 +168,7 @@ Judgement judge_file(const RecordedFile& file, const unit::UnitDescription* desc
        described != nullptr ? rivals_of(*rule, i) : rivals_of_catalogue(*rule, i)) {
     // Where the rule is wrong, nothing that follows from it is known.
     if (j.holds() && !rival.equal.empty()) {
-      j.rules.push_back({.question = rival.family, .name = rival.name, .equal = rival.equal});
+      j.rules.push_back({.family = rival.family, .name = rival.name, .equal = rival.equal});
       continue;
     }
     j.rules.push_back(judged_by(records, rival, i, !j.holds()));
@@ -200,12 +200,12 @@ std::vector<Standing> standings(const std::vector<Judgement>& judgements) {
   std::vector<Standing> all;
   for (const Judgement& j : judgements) {
     for (const Judged& v : j.rules) {
-      if (v.question.empty()) continue;
+      if (v.family.empty()) continue;
       auto at = std::ranges::find_if(all, [&](const Standing& s) {
-        return s.chip == j.file->unit && s.question == v.question && s.rival == v.name;
+        return s.chip == j.file->unit && s.family == v.family && s.rival == v.name;
       });
       if (at == all.end()) {
-        all.push_back({v.question, j.file->unit, v.name, 0, {}, {}});
+        all.push_back({v.family, j.file->unit, v.name, 0, {}, {}});
         at = all.end() - 1;
       }
       at->mismatches += v.tally.mismatches();
@@ -214,7 +214,7 @@ std::vector<Standing> standings(const std::vector<Judgement>& judgements) {
     }
   }
   std::ranges::stable_sort(all, [](const Standing& x, const Standing& y) {
-    return std::pair(x.question, x.chip) < std::pair(y.question, y.chip);
+    return std::pair(x.family, x.chip) < std::pair(y.family, y.chip);
   });
   return all;
 }

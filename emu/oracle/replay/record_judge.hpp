@@ -64,14 +64,14 @@ std::vector<Judgement> judge(const RecordFolder&, const unit::UnitDescription* d
 
 /// A rival over all files of a chip.
 struct Standing {
-  std::string question, chip, rival;
+  std::string family, chip, rival;
   std::int64_t mismatches = 0;
   std::map<std::string, std::int64_t> instructions;  ///< mismatches by instruction
   std::map<std::string, std::string_view> equal;     ///< instructions of which no input tells it
   /// Instructions of which some input may tell it apart and no record does.
   std::vector<std::string> stands_for() const;
 };
-/// By question, then chip, in the order in which rivals first appear.
+/// By family, then chip, in the order in which rivals first appear.
 std::vector<Standing> standings(const std::vector<Judgement>&);
 
 /// An instruction of a chip whose rule is refuted, and the rivals that no record contradicts.

@@ -77,7 +77,7 @@ int larger_floor(const Pair& p) {
 }
 
 struct Reason {
-  std::string_view question;
+  std::string_view family;
   bool (*applies)(const Pair&);
   std::string_view text;
 };
@@ -162,14 +162,14 @@ std::string_view why_equal(const Rule& rule, const Rule& rival, const Instructio
   const Pair pair{i, *rule.unit->description(), *rival.unit->description(),
                   static_cast<bool>(rival.inputs), edit_of(rival.results)};
   for (const Reason& reason : kReasons)
-    if (reason.question == rival.family && reason.applies(pair)) return reason.text;
+    if (reason.family == rival.family && reason.applies(pair)) return reason.text;
   return "";
 }
 
-/// The question of a patch of a description; "": none that probes ask, or too far from the unit's
+/// The family of a patch of a description; "": none that probes ask, or too far from the unit's
 /// own value.
-std::string_view question_of(const UnitDescription& own, const UnitDescription& other,
-                             const Instruction& i) {
+std::string_view family_of(const UnitDescription& own, const UnitDescription& other,
+                           const Instruction& i) {
   const std::vector<std::string> keys = changed_keys(own, other);
   const auto changes = [&](const char* key) { return std::ranges::find(keys, key) != keys.end(); };
   const auto within = [&](std::initializer_list<std::string_view> allowed) {
@@ -279,13 +279,13 @@ void require_containers(const Subject& s, const Layout& layout, const Instructio
 }
 
 /// A rule by a description. Throws Error where it reads other containers than records have.
-Rule by_description(const Instruction& i, std::string question, std::string name, UnitDescription u,
+Rule by_description(const Instruction& i, std::string family, std::string name, UnitDescription u,
                     OperandEdit operands, Path path) {
   const std::shared_ptr<const unit::Unit> unit = named_recorded(std::move(u));
   const Subject subject = subject_of(*unit, i);
   const Layout& read = operands.layout.empty() ? container_layout(i) : operands.layout;
   require_containers(subject, read, i);
-  return {.family = std::move(question),
+  return {.family = std::move(family),
           .name = std::move(name),
           .inputs = std::move(operands.change),
           .compute = [unit, subject, read,
@@ -302,12 +302,12 @@ class RivalList {
   std::vector<Rule> make() {
     std::vector<UnitDescription> asked;
     for (Rival& patch : patches_of(own_)) {
-      const std::string_view question = question_of(own_, patch.description, i_);
+      const std::string_view family = family_of(own_, patch.description, i_);
       const bool repeated = std::ranges::any_of(
           asked, [&](const UnitDescription& one) { return same_rule(one, patch.description); });
-      if (question.empty() || repeated) continue;
+      if (family.empty() || repeated) continue;
       asked.push_back(patch.description);
-      add(question, std::move(patch.name), std::move(patch.description));
+      add(family, std::move(patch.name), std::move(patch.description));
     }
     if (!unit::is_integer_core(own_)) floating();
     return std::move(rivals_);
@@ -332,22 +332,22 @@ class RivalList {
     nan();
   }
 
-  void add(std::string_view question, std::string name, UnitDescription u,
-           OperandEdit operands = {}, ResultEdit results = ResultEdit::none) {
+  void add(std::string_view family, std::string name, UnitDescription u, OperandEdit operands = {},
+           ResultEdit results = ResultEdit::none) {
     if (!operands.change) operands = {rule_.inputs, rule_.layout};
     try {
-      Rule rival = by_description(i_, std::string(question), std::move(name), std::move(u),
+      Rule rival = by_description(i_, std::string(family), std::move(name), std::move(u),
                                   std::move(operands), Path::fast);
       rival.results = results != ResultEdit::none ? change_of(i_, results) : rule_.results;
       rivals_.push_back(std::move(rival));
     } catch (const Error&) {  // the two contradict each other in this unit
     }
   }
-  void edit(std::string_view question, std::string name, OperandEdit operands) {
-    add(question, std::move(name), own_, std::move(operands));
+  void edit(std::string_view family, std::string name, OperandEdit operands) {
+    add(family, std::move(name), own_, std::move(operands));
   }
-  void write(std::string_view question, std::string name, ResultEdit results) {
-    if (results != edit_of(rule_.results)) add(question, std::move(name), own_, {}, results);
+  void write(std::string_view family, std::string name, ResultEdit results) {
+    if (results != edit_of(rule_.results)) add(family, std::move(name), own_, {}, results);
   }
 
   /// Kept products that move together, and how many of them there are.

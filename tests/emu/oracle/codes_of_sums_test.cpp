@@ -96,7 +96,7 @@ Records by(const Circuit& circuit, const Subject& s, Records records) {
 }
 
 Explanation explained(const Subject& s, const Records& records) {
-  Judge judge(s, Compared{});
+  Judge judge(s, JudgeOptions{});
   judge.check({&records, 1});
   return explain(judge);
 }

@@ -15,7 +15,7 @@ namespace {
 
 /// A judge that has checked these records.
 Judge verified(const Subject& s, const Records& given, bool flags = false) {
-  Compared compared;
+  JudgeOptions compared;
   compared.flags = flags;
   Judge v(s, compared);
   v.check({&given, 1});

@@ -22,7 +22,7 @@ void check(const char* format, const std::vector<Case>& cases) {
   for (const Case& c : cases) {
     INFO((format == nullptr ? "int8" : format) << " " << c.want << " " << c.got);
     for (const auto& [want, got] : {std::pair(c.want, c.got), std::pair(c.got, c.want)}) {
-      const Comparison found = comparer.compare(want, got);
+      const CodeComparison found = comparer.compare(want, got);
       CHECK(name_of(found.mismatch) == name_of(c.mismatch));
       CHECK(found.ulps == c.ulps);
     }
@@ -153,7 +153,7 @@ TEST_CASE("counts do not depend on batches or threads", "[fast]") {
 
 TEST_CASE("reading stops at the limit of mismatches", "[fast]") {
   const Subject s = conversion();
-  Compared compared;
+  JudgeOptions compared;
   compared.most_mismatches = 3;
   Judge v(s, compared);
   const auto all = batches(s, 1000, 64, [](std::int64_t i, std::uint64_t code) {
@@ -171,7 +171,7 @@ TEST_CASE("flags and unknown digits are compared where there are any", "[fast]")
   one[0].columns[2][5] ^= 4;
   one[0].unknown[1].assign(200, 0);
   one[0].unknown[1][7] = 15;
-  Compared compared;
+  JudgeOptions compared;
   CHECK(Judge(s, compared).check(one));
   compared.flags = true;
   Judge v(s, compared);
@@ -197,7 +197,7 @@ TEST_CASE("samples from several batches know which digits are known", "[fast]") 
   for (const Sample* sample : {&v.wrong(), &v.right()}) {
     const Records& records = sample->records;
     CHECK(std::ssize(records.unknown[1]) == records.size);
-    for (const Comparison& c : v.compare(records, records, true))
+    for (const CodeComparison& c : v.compare(records, records, true))
       CHECK(c.mismatch == Mismatch::none);
   }
 }
@@ -236,7 +236,7 @@ TEST_CASE("a rule is judged on every bit, without samples where none are wanted"
   CHECK(own.first->one.records.columns[1][0] == 0x7d);
   const Judged rival = judged({.family = "nan", .name = "lowest bit", .results = machine}, given);
   CHECK(rival.holds());
-  CHECK(rival.question == "nan");
+  CHECK(rival.family == "nan");
   CHECK(rival.tally.records == 256);
 }
 

@@ -49,7 +49,7 @@ Explanation explained(const Bench& bench, const Fault& fault, std::int64_t recor
     given.columns[d][i] = answers.back().code;
     if (bench.flags) given.columns[static_cast<std::size_t>(flags)][i] = answers.back().flags;
   }
-  Compared compared;
+  JudgeOptions compared;
   compared.flags = bench.flags;
   Judge judge(bench.subject, compared);
   judge.check({&given, 1});

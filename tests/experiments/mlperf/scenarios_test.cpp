@@ -15,7 +15,7 @@ namespace {
 
 using namespace numemu::experiments::mlperf;
 
-Measured run_of(const char* law, const Rules& rules, std::int64_t run = 0) {
+MeasuredScenarios run_of(const char* law, const Rules& rules, std::int64_t run = 0) {
   return simulate({stats::latency_law(law), 1}, rules, 5, run);
 }
 
@@ -53,7 +53,7 @@ TEST_CASE("A run has the least number of queries, or as many as its duration hol
 }
 
 TEST_CASE("A machine of constant speed", "[fast]") {
-  const Measured m = run_of("constant(0.001)", {.seconds = 0, .server_rate = 500});
+  const MeasuredScenarios m = run_of("constant(0.001)", {.seconds = 0, .server_rate = 500});
   CHECK(m.single == 0.001);
   CHECK(m.multi == Approx(0.008));
   CHECK(m.offline == Approx(1000));

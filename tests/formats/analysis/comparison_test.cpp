@@ -18,7 +18,7 @@ TEST_CASE("means: holds within 4 standard errors, the larger of the two", "[fast
   CHECK(compare_mean(predicted, {1.0039, 0.01}, 10000).verdict == Verdict::holds);
   CHECK(compare_mean(predicted, {1.0041, 0.01}, 10000).verdict == Verdict::fails);
   CHECK(compare_mean(predicted, {1.0079, 0.04}, 10000).verdict == Verdict::holds);
-  const Comparison c = compare_mean(predicted, {1.002, 0.01}, 10000);
+  const FigureComparison c = compare_mean(predicted, {1.002, 0.01}, 10000);
   CHECK(c.low == Approx(1.002 - 1.96e-3).epsilon(1e-6));
   CHECK(c.high == Approx(1.002 + 1.96e-3).epsilon(1e-6));
 }
@@ -131,7 +131,7 @@ TEST_CASE("prediction and measurement agree across formats, roundings and overfl
           const ErrorFigures m = monte_carlo(c, scale, d, 11, kDraws);
           INFO(format << " " << rounding << " " << overflow << " " << dist);
           const auto mean = [&](Figure ErrorFigures::*figure, double size = 0) {
-            const Comparison k = compare_mean(p.*figure, m.*figure, kDraws, size);
+            const FigureComparison k = compare_mean(p.*figure, m.*figure, kDraws, size);
             INFO((p.*figure).mean << " against " << (m.*figure).mean);
             CHECK(k.verdict != Verdict::fails);
             decided += k.verdict == Verdict::holds;

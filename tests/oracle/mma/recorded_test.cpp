@@ -54,7 +54,7 @@ TEST_CASE("published answers contradict every rival but those named here", "[slo
   CHECK(of_source["published outputs"] == 60000);
   std::map<std::string, std::int64_t> contradicted;
   for (const Standing& s : standings(judgements))
-    contradicted[s.question + ": " + s.rival] += s.mismatches;
+    contradicted[s.family + ": " + s.rival] += s.mismatches;
   std::set<std::string> never;
   for (const auto& [rival, mismatches] : contradicted)
     if (mismatches == 0) never.insert(rival);

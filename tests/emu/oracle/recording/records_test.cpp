@@ -44,7 +44,7 @@ TEST_CASE("a record holds the fields of its dot in the order of the layout", "[f
   std::string bytes = "before";
   append_record(bytes, batch, tile, row, column);
   REQUIRE(bytes.size() == 6 + record_bytes(i));
-  const Record r = view_record(i, reinterpret_cast<const std::uint8_t*>(bytes.data()) + 6);
+  const RecordView r = view_record(i, reinterpret_cast<const std::uint8_t*>(bytes.data()) + 6);
   const auto same = [](const std::uint8_t* got, const std::vector<std::uint8_t>& array, int line,
                        int length) {
     return length == 0 ||

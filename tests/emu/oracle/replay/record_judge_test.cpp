@@ -75,7 +75,7 @@ std::set<std::string> told_apart(std::span<const Case> cases) {
       REQUIRE(judged.size() == 1);
       INFO(c.chip << " " << c.name << ": " << rival.name);
       const auto own = std::ranges::find_if(judged[0].rules, [&](const Judged& v) {
-        return v.name == rival.name && v.question == rival.family;
+        return v.name == rival.name && v.family == rival.family;
       });
       REQUIRE(own != judged[0].rules.end());
       CHECK(own->holds());

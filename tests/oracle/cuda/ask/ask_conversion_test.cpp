@@ -69,10 +69,10 @@ TEST_CASE("conversions: each rival answers some recorded input otherwise", "[slo
     const std::vector<std::uint32_t> in = conversion_inputs(c, 1);
     const std::vector<std::size_t> chosen = choose_records(c, in);
     const std::vector<ConversionRule> rules = conversion_rules(c);
-    CHECK(rules.front().question.empty());
+    CHECK(rules.front().family.empty());
     for (std::size_t r = 1; r < rules.size(); ++r) {
       INFO(c.name << ": " << rules[r].name);
-      CHECK_FALSE(rules[r].question.empty());
+      CHECK_FALSE(rules[r].family.empty());
       CHECK(std::any_of(chosen.begin(), chosen.end(), [&](std::size_t i) {
         return converted(c, in[i], rules[r]) != converted(c, in[i], rules.front());
       }));
