@@ -7,7 +7,7 @@
 #include <cmath>
 #include <utility>
 
-#include "emu/oracle/classes.hpp"
+#include "emu/oracle/dice.hpp"
 #include "emu/oracle/evaluate.hpp"
 #include "emu/unit/integer/requantize.hpp"
 #include "formats/error.hpp"

@@ -4,7 +4,7 @@
 
 #include "emu/oracle/classes.hpp"
 #include "emu/oracle/evaluate.hpp"
-#include "emu/oracle/proposals.hpp"
+#include "emu/oracle/proposer.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::oracle {

@@ -7,6 +7,7 @@
 
 #include "emu/oracle/classes.hpp"
 #include "emu/oracle/codes_of_sums.hpp"
+#include "emu/oracle/dice.hpp"
 #include "emu/oracle/record.hpp"
 #include "emu/oracle/subject.hpp"
 

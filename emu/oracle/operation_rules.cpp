@@ -11,11 +11,14 @@
 #include "emu/oracle/record.hpp"
 #include "emu/oracle/rule.hpp"
 #include "emu/unit/operand.hpp"
+#include "emu/unit/reference/alignment.hpp"
 #include "formats/codec.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::oracle {
 namespace {
+
+using unit::leading_exponent;
 
 /// A result from the exact one and the random bits of the record.
 using Round = std::function<Encoded(const Value& exact, std::uint32_t random)>;
@@ -42,10 +45,6 @@ Rule rounding_rule(const Subject& s, std::string family, std::string name, Round
 constexpr int kWideBits = 32;  ///< of the register before a narrow integer
 
 bool floating(const Format& f) { return f.kind == Kind::floating; }
-
-int leading_exponent(const Value& v) {
-  return v.exponent + static_cast<int>(std::bit_width(v.significand)) - 1;
-}
 
 /// The exact value without what lies more than `bits` bits below the last bit of the format at this
 /// exponent.

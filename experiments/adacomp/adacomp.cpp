@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "emu/stats/mean.hpp"
-#include "experiments/adacomp/noise.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/study.hpp"
+#include "experiments/workers/adacomp_law.hpp"
 #include "experiments/workers/exchange_figure.hpp"
 #include "experiments/workers/synthetic_workers.hpp"
 #include "experiments/workers/training_with_workers.hpp"
@@ -19,8 +19,7 @@ namespace numemu::experiments::adacomp {
 
 namespace {
 
-/// Published rates, and those of the rule's own simulation on noise (specification of the
-/// experiment).
+/// Published rates, and those of a simulation of the rule on noise.
 struct Bin {
   std::int64_t bin;
   double published, simulated;

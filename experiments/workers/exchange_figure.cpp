@@ -9,8 +9,8 @@
 #include <map>
 #include <utility>
 
-#include "experiments/adacomp/noise.hpp"
 #include "experiments/report/number_text.hpp"
+#include "experiments/workers/adacomp_law.hpp"
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
 #include "policies/exchange/base/rule.hpp"

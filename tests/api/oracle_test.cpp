@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "api/formats.hpp"
-#include "emu/oracle/identify/dots.hpp"
+#include "emu/oracle/dots/dots.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 

@@ -18,7 +18,7 @@ trap 'rm -rf "$scratch"' EXIT
 cd "$build"
 
 objects=()
-for source in generator proposals proposals_results; do
+for source in generator edge_codes input_draft proposer; do
   clang++ -std=c++20 -O0 -ffp-contract=off -I"$root" -Igenerated -c "$root/emu/oracle/$source.cpp" -o "$scratch/$source.o" &
   objects+=("$scratch/$source.o")
 done

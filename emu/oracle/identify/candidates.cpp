@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-#include "emu/oracle/identify/draft.hpp"
+#include "emu/oracle/dots/draft.hpp"
 #include "emu/oracle/identify/questions.hpp"
 #include "emu/oracle/identify/step_map.hpp"
 #include "emu/unit/description/fields.hpp"

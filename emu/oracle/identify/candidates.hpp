@@ -7,7 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "emu/oracle/identify/dots.hpp"
+#include "emu/oracle/dots/dots.hpp"
 #include "emu/oracle/patches.hpp"
 #include "emu/unit/description.hpp"
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "emu/oracle/identify/draft.hpp"
+#include "emu/oracle/dots/draft.hpp"
 
 namespace numemu::oracle {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "emu/oracle/identify/dots.hpp"
+#include "emu/oracle/dots/dots.hpp"
 #include "emu/oracle/identify/questions.hpp"
 #include "emu/unit/description.hpp"
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "emu/oracle/identify/dots.hpp"
+#include "emu/oracle/dots/dots.hpp"
 #include "emu/oracle/record.hpp"
 
 namespace numemu::oracle {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "emu/oracle/identify/draft.hpp"
+#include "emu/oracle/dots/draft.hpp"
 #include "emu/oracle/identify/floating_questions.hpp"
 #include "emu/oracle/probes/probes.hpp"
 #include "formats/codec.hpp"

@@ -1,28 +1,12 @@
 // Dots whose results tell units apart: built for one aspect each, or random.
 #pragma once
+#include <cstddef>
 #include <cstdint>
-#include <string>
 #include <vector>
 
-#include "emu/oracle/identify/dots.hpp"
+#include "emu/oracle/dots/draft.hpp"
 
 namespace numemu::oracle {
-
-struct Question {
-  std::string aspect;  ///< "order", "kept-bits", "tie", "zero-sign", ...
-  Dot dot;
-  std::string id = {};  ///< of a probe: "kept-bits.product.24"
-};
-
-/// A row of probes/questions.def: what published descriptions of matrix units disagree about.
-struct OpenQuestion {
-  const char *id, *text, *rivals, *source;
-};
-const std::vector<OpenQuestion>& open_questions();
-
-/// Dots chosen by hand, each with an id of its own, whose results decide an open question: at most
-/// some two hundred. What a GPU is asked.
-std::vector<Question> probes(const Ports&);
 
 /// The probes, and every other question that the ports can express: masks that hide what is summed
 /// beside a large product, sweeps of the distance of two numbers, ties, subnormals, zeros,

@@ -8,7 +8,7 @@
 #include <map>
 #include <utility>
 
-#include "emu/oracle/identify/draft.hpp"
+#include "emu/oracle/dots/draft.hpp"
 #include "emu/unit/operand.hpp"
 #include "formats/codec.hpp"
 #include "formats/joined.hpp"

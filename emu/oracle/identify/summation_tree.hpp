@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "emu/oracle/identify/dots.hpp"
+#include "emu/oracle/dots/dots.hpp"
 
 namespace numemu::oracle {
 

@@ -6,12 +6,22 @@
 #include <utility>
 #include <vector>
 
-#include "emu/oracle/identify/draft.hpp"
+#include "emu/oracle/dots/draft.hpp"
 
 namespace numemu::oracle {
 
 /// Every probe that the ports can express.
 void add_probes(Sheet&);
+
+/// A row of questions.def: what published descriptions of matrix units disagree about.
+struct OpenQuestion {
+  const char *id, *text, *rivals, *source;
+};
+const std::vector<OpenQuestion>& open_questions();
+
+/// Dots chosen by hand, each with an id of its own, whose results decide an open question: at most
+/// some two hundred. What a GPU is asked.
+std::vector<Question> probes(const Ports&);
 
 /// Operands, C and result are floating.
 bool floats(const Ports&);

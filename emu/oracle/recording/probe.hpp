@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "emu/oracle/identify/dots.hpp"
+#include "emu/oracle/dots/dots.hpp"
 #include "emu/oracle/recording/batch.hpp"
 
 namespace numemu::oracle::recording {

@@ -18,7 +18,7 @@
 #include "emu/unit/chain/chain.hpp"
 #include "emu/unit/description/fields.hpp"
 #include "emu/unit/integer/elements.hpp"
-#include "emu/unit/integer/integer.hpp"
+#include "emu/unit/integer/exact_digits.hpp"
 #include "emu/unit/kulisch.hpp"
 #include "emu/unit/lanes/narrow-inl.hpp"
 #include "emu/unit/operand.hpp"

@@ -17,14 +17,32 @@
 #include <optional>
 #include <vector>
 
+#include "emu/unit/integer/block.hpp"
 #include "emu/unit/integer/blocks.hpp"
 #include "emu/unit/integer/convert.hpp"
-#include "emu/unit/integer/integer.hpp"
 #include "emu/unit/lanes/narrow-inl.hpp"
 #include "emu/unit/operand.hpp"
 #include "emu/unit/prepared_operand.hpp"
 #include "emu/unit/unit.hpp"
 #include "formats/codec.hpp"
+
+// Once, though this file is included for every target.
+#ifndef NUMEMU_DIGIT_SUMS
+#define NUMEMU_DIGIT_SUMS
+namespace numemu::unit {
+
+/// Planes of kBlock * kBlock: plane s holds the sums of digit products of weight 256^s. Every
+/// partial recombination is an integer below 2^53 in magnitude (multiply_exact_digits() proves it).
+struct DigitSums {
+  const std::int32_t* planes = nullptr;
+  int weights = 1;
+  bool joins = false;        ///< 256 times one plane and another fit int32 together
+  double* totals = nullptr;  ///< of earlier slices, or null
+  double scale = 1;          ///< value of the integer 1, a power of two
+};
+
+}  // namespace numemu::unit
+#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace numemu::unit::HWY_NAMESPACE {
@@ -106,8 +124,13 @@ namespace numemu::unit {
 HWY_EXPORT(Fold);
 HWY_EXPORT(Round);
 
+namespace {
+
+/// totals += the recombined planes.
 void fold_digit_sums(const DigitSums& s) { HWY_DYNAMIC_DISPATCH(Fold)(s); }
 
+/// d[i * stride + j] = (total * scale + c) rounded once to nearest even, for rows x lanes outputs
+/// of the block; c may be null. Whether some c is -0. Under a FloatGuard.
 bool round_digit_sums(const DigitSums& s, std::int64_t rows, std::int64_t lanes, const float* c,
                       float* d, std::int64_t stride) {
   if (lanes == kBlock) return HWY_DYNAMIC_DISPATCH(Round)(s, rows, c, d, stride);
@@ -119,8 +142,6 @@ bool round_digit_sums(const DigitSums& s, std::int64_t rows, std::int64_t lanes,
   for (std::int64_t i = 0; i < rows; ++i) std::copy_n(block + i * kBlock, lanes, d + i * stride);
   return found;
 }
-
-namespace {
 
 /// Value of code x = 2^low * sum over i of 256^i * int8(tables[i][x]), for every code present.
 struct Digits {

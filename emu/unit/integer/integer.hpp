@@ -1,5 +1,4 @@
-// The fast kernels of integer cores, and of exact products whose operands are a few base-256
-// digits.
+// The fast kernels of integer cores.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -19,12 +18,6 @@ inline constexpr std::string_view kIntegerFields[] = {
 /// gives. False, with nothing written, where the unit or the operands are beyond these kernels.
 /// Throws Error when a gather does not fit its operand.
 bool multiply_integer(const UnitDescription&, const Gemm&);
-
-/// The exact sum of the products and C, rounded once to float32 (C and D are float), for operands
-/// of at most 8 bits. False, with nothing written, where this CPU has no AMX, where NaN or infinity
-/// is present in A or B, where values span more bits than four digits, or where the sum needs more
-/// than a double.
-bool multiply_exact_digits(const Gemm&);
 
 /// C and D of a product, m x n: int32 for registers of more than 16 bits, else uint16 or uint8.
 struct RegisterArrays {

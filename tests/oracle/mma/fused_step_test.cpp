@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "emu/oracle/identify/dots.hpp"
-#include "emu/oracle/identify/questions.hpp"
+#include "emu/oracle/dots/dots.hpp"
+#include "emu/oracle/probes/probes.hpp"
 #include "emu/unit/description/fields.hpp"
 #include "emu/unit/unit.hpp"
 #include "tests/catch.hpp"

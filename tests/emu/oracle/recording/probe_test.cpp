@@ -9,7 +9,8 @@
 #include <set>
 #include <sstream>
 
-#include "emu/oracle/identify/draft.hpp"
+#include "emu/oracle/dots/draft.hpp"
+#include "emu/oracle/probes/probes.hpp"
 #include "emu/unit/unit.hpp"
 #include "tests/catch.hpp"
 

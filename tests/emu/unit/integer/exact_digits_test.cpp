@@ -1,10 +1,11 @@
 // Exact products by digits in AMX tiles against the Kulisch accumulator of neutral.exact.
+#include "emu/unit/integer/exact_digits.hpp"
+
 #include <cmath>
 #include <limits>
 
 #include "emu/unit/integer/block.hpp"
 #include "emu/unit/integer/convert.hpp"
-#include "emu/unit/integer/integer.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/unit/problem.hpp"
 

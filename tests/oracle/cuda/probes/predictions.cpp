@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "emu/oracle/identify/questions.hpp"
+#include "emu/oracle/probes/probes.hpp"
 #include "emu/oracle/recording/instruction.hpp"
 #include "emu/oracle/recording/probe.hpp"
 #include "emu/oracle/replay/record_rules.hpp"

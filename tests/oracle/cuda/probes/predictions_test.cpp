@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "emu/oracle/identify/questions.hpp"
+#include "emu/oracle/probes/probes.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 

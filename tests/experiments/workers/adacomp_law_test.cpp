@@ -1,6 +1,6 @@
 // AdaComp on noise: the first step by enumeration, the mean field against figures of another
 // program.
-#include "experiments/adacomp/noise.hpp"
+#include "experiments/workers/adacomp_law.hpp"
 
 #include <cmath>
 

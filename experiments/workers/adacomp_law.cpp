@@ -1,4 +1,4 @@
-#include "experiments/adacomp/noise.hpp"
+#include "experiments/workers/adacomp_law.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -7,15 +7,20 @@
 #include <utility>
 #include <vector>
 
-#include "emu/oracle/identify/questions.hpp"
+#include "emu/oracle/dots/dots.hpp"
 #include "formats/value.hpp"
 
 namespace numemu::oracle {
 
+/// A dot whose result tells units apart.
+struct Question {
+  std::string aspect;  ///< "order", "kept-bits", "tie", "zero-sign", ...
+  Dot dot;
+  std::string id = {};  ///< of a probe: "kept-bits.product.24"
+};
+
 /// significand 2^exponent; a significand of 0 is a zero of that sign.
 Value number(std::int64_t significand, int exponent = 0);
-/// Exponent of the leading bit of a finite number.
-int leading_exponent(const Value&);
 
 /// The code of exactly this number in a format, or in two's complement of `bits` bits; nothing
 /// where there is none.

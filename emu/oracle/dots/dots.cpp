@@ -1,4 +1,4 @@
-#include "emu/oracle/identify/dots.hpp"
+#include "emu/oracle/dots/dots.hpp"
 
 #include <algorithm>
 #include <cstring>

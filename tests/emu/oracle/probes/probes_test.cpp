@@ -1,11 +1,12 @@
 // Every patch of a unit that some question refutes is refuted by a probe, but for those of a list
 // that says why.
+#include "emu/oracle/probes/probes.hpp"
+
 #include <algorithm>
 #include <set>
 #include <string>
 
 #include "emu/oracle/identify/candidates.hpp"
-#include "emu/oracle/identify/questions.hpp"
 #include "emu/unit/unit.hpp"
 #include "tests/catch.hpp"
 

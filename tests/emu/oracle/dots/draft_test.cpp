@@ -1,6 +1,6 @@
 // Codes of exact numbers: every finite code of the small formats comes back, nothing is ever
 // rounded; products and sparse choices of drafts are what was asked for.
-#include "emu/oracle/identify/draft.hpp"
+#include "emu/oracle/dots/draft.hpp"
 
 #include "formats/codec.hpp"
 #include "tests/catch.hpp"

@@ -1,15 +1,18 @@
 // Cold: a negligible share of any run (docs/build.md).
-#include "emu/oracle/identify/draft.hpp"
+#include "emu/oracle/dots/draft.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
 
+#include "emu/unit/reference/alignment.hpp"
 #include "formats/codec.hpp"
 
 namespace numemu::oracle {
 
 namespace {
+
+using unit::leading_exponent;
 
 Value shifted(Value v, int exponent) {
   v.exponent += exponent;
@@ -69,10 +72,6 @@ Value number(std::int64_t significand, int exponent) {
   const bool negative = significand < 0;
   const auto magnitude = static_cast<std::uint64_t>(negative ? -significand : significand);
   return {Class::finite, negative, false, exponent, magnitude};
-}
-
-int leading_exponent(const Value& v) {
-  return v.exponent + static_cast<int>(std::bit_width(v.significand)) - 1;
 }
 
 std::optional<std::uint64_t> exact_code(const Format* format, int bits, const Value& v) {
