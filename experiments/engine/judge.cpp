@@ -170,4 +170,8 @@ void judge_sides(std::span<Finding> findings, const std::vector<double>& p_value
   }
 }
 
+void judge_diverged(Finding& finding) {
+  if (finding.verdict == Verdict::holds) finding.verdict = Verdict::undecided;
+}
+
 }  // namespace numemu::experiments

@@ -1,5 +1,6 @@
-// Every rule by which a prediction beside its measurement holds, fails or stays undecided. Other
-// files give figures to these rules; rows and reports hold the verdicts as texts.
+// The rules by which a finding, a prediction beside its measurement, holds, fails or stays
+// undecided. Figures of a row have rules of their own: expected_verdict() of scores (row.hpp),
+// empirical_verdict() and fitted_verdict() of the noise of tensors (predict/tensor_noise.hpp).
 #pragma once
 #include <cmath>
 #include <span>
@@ -133,5 +134,9 @@ void judge_signs(std::span<Finding>, const std::vector<double>& above,
 /// it: where Holm's procedure over all rejects that, a claim holds or fails by the side of the
 /// measurement, else it is undecided.
 void judge_sides(std::span<Finding>, const std::vector<double>& p_values);
+
+/// Of a finding whose runs diverged in part: what these would have reached is not known, so that it
+/// does not hold.
+void judge_diverged(Finding&);
 
 }  // namespace numemu::experiments

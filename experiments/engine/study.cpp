@@ -405,11 +405,6 @@ std::string diverged_text(const stats::PairedInterval& d) {
              : fmt::format("; {} of {} diverged", d.left_out, counted(d.n + d.left_out, "run"));
 }
 
-/// What a run that diverged would have reached is not known.
-void decide_diverged(Finding& finding, bool diverged) {
-  if (diverged && finding.verdict == Verdict::holds) finding.verdict = Verdict::undecided;
-}
-
 }  // namespace
 
 void PairedClaims::add(std::string what, const stats::PairedInterval& d, double bound,
@@ -423,7 +418,8 @@ void PairedClaims::add(std::string what, const stats::PairedInterval& d, double 
 std::vector<Finding> PairedClaims::judged() const {
   std::vector<Finding> findings = findings_;
   judge_sides(findings, p_values_);
-  for (std::size_t i = 0; i < findings.size(); ++i) decide_diverged(findings[i], diverged_[i]);
+  for (std::size_t i = 0; i < findings.size(); ++i)
+    if (diverged_[i]) judge_diverged(findings[i]);
   return findings;
 }
 
@@ -444,7 +440,7 @@ std::vector<Finding> judge_gains(const std::vector<PairedGain>& gains) {
   judge_signs(findings, above, below);
   for (std::size_t i = 0; i < gains.size(); ++i) {
     findings[i].what += diverged_text(gains[i].difference) + " (claimed above 0)";
-    decide_diverged(findings[i], gains[i].difference.left_out > 0);
+    if (gains[i].difference.left_out > 0) judge_diverged(findings[i]);
   }
   return findings;
 }

@@ -1,33 +1,25 @@
 // Which of thousands of formats, scale rules and block sizes is best: all ranked by integrals over
 // float32 tensors, the best refined by noise of random phase, the best of those measured.
-#include "experiments/search/search.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <iterator>
-#include <set>
-#include <tuple>
 #include <utility>
 
 #include "experiments/engine/experiment.hpp"
-#include "experiments/engine/run_points.hpp"
 #include "experiments/engine/trials.hpp"
-#include "experiments/predict/layer_noise.hpp"
-#include "experiments/predict/version.hpp"
-#include "experiments/report/judged_evaluation.hpp"
 #include "experiments/report/pairs.hpp"
 #include "experiments/report/record.hpp"
+#include "experiments/search/cheapest.hpp"
 #include "experiments/search/conclusion.hpp"
 #include "experiments/search/ranking.hpp"
+#include "experiments/search/stages.hpp"
 #include "formats/blocks/block_format.hpp"
 #include "formats/error.hpp"
-#include "formats/portable/math.hpp"
 #include "formats/scaling/scale_rule.hpp"
 #include "formats/storage/json_reader.hpp"
-#include "policies/canonical_json.hpp"
 #include "policies/notes/notes.hpp"
 #include "policies/recipe/recipe.hpp"
 #include "policies/tuning/tune_step.hpp"
@@ -35,156 +27,6 @@
 namespace numemu::experiments {
 
 namespace {
-
-constexpr int kDigits = 9;
-/// Probes that refine one configuration: fewer than a row's, since there are many.
-constexpr std::int64_t kRefiningProbes = 8;
-
-/// Over the signal; infinite without a figure.
-double noise_of(const RefinedNoise& refined) {
-  if (std::isnan(refined.db)) return HUGE_VAL;
-  return portable::exp(-refined.db * portable::log(10.0) / 10);
-}
-
-/// Of each size of numbers that a unit reads, the configuration of least noise within the budget.
-std::map<int, Configured> quietest(const SearchSpace& space, std::size_t u,
-                                   const SearchBudget& budget) {
-  const RankedUnit& unit = space.units[u];
-  std::map<int, Configured> out;
-  for (std::size_t w = 0; w < space.weights.options.size(); ++w) {
-    if (!budget.allows(space.weights.ranks[w].bits)) continue;
-    for (std::size_t a = 0; a < space.activations.options.size(); ++a) {
-      if (!unit.takes(w, a) || !budget.allows(space.activations.ranks[a].bits)) continue;
-      const double noise = space.weights.ranks[w].noise + space.activations.ranks[a].noise;
-      if (!std::isfinite(noise)) continue;
-      const int size = unit.size_of(space.weights.options[w], space.activations.options[a]);
-      const auto [found, added] = out.try_emplace(size, Configured{w, a, noise, 0, 0, u});
-      if (noise < found->second.noise) found->second = {w, a, noise, 0, 0, u};
-    }
-  }
-  return out;
-}
-
-}  // namespace
-
-void refine(const ExperimentRun& run, const Workbench& bench, std::vector<SearchEntry>& entries) {
-  std::vector<TypedTrial<RefinedNoise>> trials;
-  for (const SearchEntry& entry : entries) {
-    const policies::Recipe recipe = policies::Recipe::parse(entry.recipe, "search");
-    Json point = {{"refined", kRefiningProbes},       {"prediction", kPredictionVersion},
-                  {"recipe", recipe.json()},          {"data", bench.dataset.name()},
-                  {"images", bench.dataset.digest()}, {"samples", bench.reference.samples()}};
-    identify(point, bench.trained);
-    trials.push_back({std::move(point), entry.name, [&bench, recipe] {
-                        const LayerPrediction p =
-                            predict_layers(bound_recipe(recipe, bench.trained, "search"),
-                                           bench.reference, {}, kRefiningProbes);
-                        return RefinedNoise{policies::significant(p.output.db, kDigits),
-                                            policies::significant(p.output.gained_db, kDigits),
-                                            policies::significant(p.output_error, kDigits)};
-                      }});
-  }
-  const std::vector<RefinedNoise> refined = run_typed(run, std::move(trials));
-  for (std::size_t i = 0; i < entries.size(); ++i) entries[i].refined = refined[i];
-}
-
-std::vector<std::string> add_unit_noise(const ExperimentRun& run, const Workbench& bench,
-                                        SearchSpace& space, const SearchBudget& budget) {
-  std::vector<std::string> notes;
-  std::vector<SearchEntry> entries;  // pairs: on the unit, and in float32
-  std::vector<std::pair<RankedUnit*, int>> of;
-  for (std::size_t u = 0; u < space.units.size(); ++u) {
-    RankedUnit& unit = space.units[u];
-    if (unit.name.empty() || !unit_adds_noise(unit::find_unit(unit.name).row().name)) continue;
-    for (const auto& [size, configured] : quietest(space, u, budget)) {
-      of.emplace_back(&unit, size);
-      entries.push_back(space.entry(configured));
-      entries.push_back(entries.back());
-      entries.back().recipe.erase("gemms");
-    }
-  }
-  if (entries.empty()) return notes;
-  run.say(fmt::format("noise of units, by {} configurations", entries.size()));
-  refine(run, bench, entries);
-  for (std::size_t i = 0; i < of.size(); ++i) {
-    const double with = noise_of(entries[2 * i].refined),
-                 without = noise_of(entries[2 * i + 1].refined);
-    // Without a figure of the configuration in float32 nothing is known of the unit.
-    of[i].first->noise[of[i].second] =
-        std::isfinite(without) ? std::max(0.0, with - without) : HUGE_VAL;
-  }
-  for (const RankedUnit& unit : space.units) {
-    const auto none = std::ranges::count_if(
-        unit.noise, [](const auto& size) { return !std::isfinite(size.second); });
-    if (none > 0)
-      notes.push_back(fmt::format(
-          "What {} adds to the noise has no figure at {} of {} sizes of numbers: configurations of "
-          "these are not among the best.",
-          unit.name, none, unit.noise.size()));
-  }
-  return notes;
-}
-
-std::vector<SearchEntry> entries_of(const SearchSpace& space, const SearchRanking& ranking,
-                                    std::size_t count, Along along) {
-  std::vector<SearchEntry> out;
-  std::set<std::tuple<std::size_t, std::size_t, std::size_t>> seen;
-  const auto add = [&](const Configured& c, bool random) {
-    if (!seen.emplace(c.weight, c.activation, c.unit).second) return;
-    out.push_back(space.entry(c));
-    out.back().random = random;
-  };
-  for (const Configured& c : ranking.random) add(c, true);
-  for (const Configured& c : evenly(ranking.front, along == Along::front ? count : (count + 1) / 2))
-    add(c, false);
-  for (const Configured& c : ranking.best) {
-    if (out.size() >= count + ranking.random.size()) break;
-    add(c, false);
-  }
-  return out;
-}
-
-bool quieter(const SearchEntry& a, const SearchEntry& b) {
-  const auto of = [](const SearchEntry& e) {
-    return std::isnan(e.refined.db) ? -HUGE_VAL : e.refined.db;
-  };
-  return std::tuple(-of(a), a.configured.bits, a.configured.mac) <
-         std::tuple(-of(b), b.configured.bits, b.configured.mac);
-}
-
-std::vector<SearchEntry> to_measure(const std::vector<SearchEntry>& refined, std::size_t count,
-                                    std::size_t units, Along along) {
-  std::vector<const SearchEntry*> best;
-  for (const SearchEntry& e : refined)
-    if (!e.random) best.push_back(&e);
-  const auto undercut = [&](const SearchEntry& e) {
-    return std::ranges::any_of(best, [&](const SearchEntry* other) {
-      const Configured &its = other->configured, &own = e.configured;
-      return its.bits <= own.bits && its.mac <= own.mac && other->refined.db >= e.refined.db &&
-             (its.bits < own.bits || its.mac < own.mac || other->refined.db > e.refined.db);
-    });
-  };
-  std::set<const SearchEntry*> chosen;
-  const auto choose = [&](const std::vector<const SearchEntry*>& from, std::size_t most) {
-    for (const SearchEntry* const e : from)
-      if (chosen.size() < most) chosen.insert(e);
-  };
-  const bool whole_front = along == Along::front;
-  choose(best, whole_front ? std::min<std::size_t>(1, count) : units > 1 ? (count + 1) / 2 : count);
-  std::vector<const SearchEntry*>
-      front;  // besides those, and where something is left of the signal
-  for (const SearchEntry* const e : best)
-    if (!chosen.contains(e) && e->refined.db > 0 && !undercut(*e)) front.push_back(e);
-  std::ranges::stable_sort(front, {}, [&](const SearchEntry* e) {
-    return whole_front ? e->configured.bits : e->configured.mac;
-  });
-  choose(evenly(front, count - chosen.size()), count);
-  choose(best, count);
-  std::vector<SearchEntry> out;
-  for (const SearchEntry& e : refined)
-    if (e.random || chosen.contains(&e)) out.push_back(e);
-  return out;
-}
 
 /// How many of these are the random control, which is no sample of one size.
 std::string drawn_text(const std::vector<SearchEntry>& measured) {
@@ -198,21 +40,6 @@ std::string drawn_text(const std::vector<SearchEntry>& measured) {
       "{} drawn evenly from all within the budget, which store {:.2f} bits on average", drawn,
       bits / drawn);
 }
-
-std::vector<Row> measure(const ExperimentRun& run, const Workbench& bench,
-                         const std::vector<SearchEntry>& entries) {
-  BuiltSweep built{.experiment = "search",
-                   .net = run.settings.text("net"),
-                   .data = run.settings.text("data"),
-                   .images = bench.eval_images};
-  for (const SearchEntry& entry : entries)
-    built.points.push_back({.settings = {{"recipe", entry.recipe}}, .name = entry.name});
-  PointRun points(run, built, run.out);
-  points.open(bench.dataset, bench.trained);
-  return points.rows(bench);
-}
-
-namespace {
 
 /// float32 elements of what ranking holds at once: a few sorted samples for each of some threads,
 /// and what it knows of each option.
@@ -360,73 +187,77 @@ void require_own_points(const ExperimentRun& run) {
                     run.out, run.settings.named(other)));
 }
 
-Conclusion run_network(const ExperimentRun& run) {
+/// What a search of a network is asked, checked before any work.
+struct NetworkPlan {
+  SpacePlan space;
+  std::vector<SearchOption> weights, activations;
+  std::string rules;  ///< a sentence: those that are searched
+  std::vector<RankedUnit> units;
+  SearchBudget budget;
+  bool limited = false;  ///< by the loss
+  std::size_t refined = 0, measured = 0, random = 0;
+};
+
+NetworkPlan network_plan(const ExperimentRun& run) {
   const Settings& settings = run.settings;
-  require_own_points(run);
-  const SpacePlan plan = plan_of(settings);
-  std::vector<SearchOption> weights = space_of(plan, "weight"),
-                            activations = space_of(plan, "activation");
-  require_options(settings, plan, std::min(weights.size(), activations.size()));
-  const std::string rules = fmt::format(" Scale rules searched: weights {}; activations {}.",
-                                        rules_text(weights), rules_text(activations));
+  NetworkPlan out{.space = plan_of(settings)};
+  out.weights = space_of(out.space, "weight");
+  out.activations = space_of(out.space, "activation");
+  require_options(settings, out.space, std::min(out.weights.size(), out.activations.size()));
+  out.rules = fmt::format(" Scale rules searched: weights {}; activations {}.",
+                          rules_text(out.weights), rules_text(out.activations));
   std::vector<std::string> names;
   if (!settings.text("units").empty()) names = settings.list("units");
-  std::vector<RankedUnit> units =
-      ranked_units(names, weights, activations, settings.named("units"));
-  const std::string &net = settings.text("net"), &data = settings.text("data");
-  SearchBudget budget{.bits = most_bits(settings)};
-  if (!settings.text("mac_cost").empty()) budget.mac = settings.number("mac_cost");
-  if (const double least = least_cost(weights, activations, units); least > budget.mac)
+  out.units = ranked_units(names, out.weights, out.activations, settings.named("units"));
+  out.budget.bits = most_bits(settings);
+  if (!settings.text("mac_cost").empty()) out.budget.mac = settings.number("mac_cost");
+  if (const double least = least_cost(out.weights, out.activations, out.units);
+      least > out.budget.mac)
     throw usage_error(fmt::format("{}: every configuration costs at least {:.4g}, more than {:g}",
-                                  settings.named("mac_cost"), least, budget.mac));
-  const bool limited = !settings.text("max_loss").empty();
-  if (!limited && !settings.text("tune").empty())
+                                  settings.named("mac_cost"), least, out.budget.mac));
+  out.limited = !settings.text("max_loss").empty();
+  if (!out.limited && !settings.text("tune").empty())
     throw usage_error(fmt::format("{}: expected {} beside it", settings.named("tune"),
                                   settings.named("max_loss")));
-  const auto refined_count = static_cast<std::size_t>(settings.integer("refine")),
-             measured_count = static_cast<std::size_t>(settings.integer("measured")),
-             random_count = static_cast<std::size_t>(settings.integer("random"));
-  if (limited && refined_count == 0)
+  out.refined = static_cast<std::size_t>(settings.integer("refine"));
+  out.measured = static_cast<std::size_t>(settings.integer("measured"));
+  out.random = static_cast<std::size_t>(settings.integer("random"));
+  if (out.limited && out.refined == 0)
     throw usage_error(fmt::format("{}: expected at least 1 beside {}, whose candidates are refined",
                                   settings.named("refine"), settings.named("max_loss")));
-  if (limited && !run.shard.whole())
+  if (out.limited && !run.shard.whole())
     throw usage_error(fmt::format("--shard: expected none beside {}, which measures one by one",
                                   settings.named("max_loss")));
-  net::Dataset dataset = net::load_dataset(data, run.folders.cache);
+  return out;
+}
+
+Workbench network_bench(const ExperimentRun& run, bool limited) {
+  const Settings& settings = run.settings;
+  const std::string& net = settings.text("net");
+  net::Dataset dataset = net::load_dataset(settings.text("data"), run.folders.cache);
   if (limited) require_one_class(dataset, settings.named("max_loss"));
   TrainedNet trained = load_with_data(net, dataset, run.folders);
   require_bench_memory(trained.graph, baseline_graph(trained), dataset, settings.integer("images"),
                        kSearchElements);
-  const Workbench bench =
-      open_bench(run, net, std::move(dataset), std::move(trained), settings.integer("images"));
+  return open_bench(run, net, std::move(dataset), std::move(trained), settings.integer("images"));
+}
 
-  std::vector<std::string> notes;
-  const SearchSpace space = rank_space(run, bench, plan, std::move(weights), std::move(activations),
-                                       std::move(units), budget, notes);
-  const SearchRanking ranking = rank_configurations(
-      space, budget, std::max<std::size_t>(refined_count, 20), random_count, run.seed);
-  if (ranking.configurations == 0)
-    throw usage_error(fmt::format("{}: no configuration stores at most {:g} bits{}",
-                                  settings.named("bits"), budget.bits,
-                                  std::isfinite(budget.mac) ? " at that cost" : ""));
-  // Where the loss is limited what matters lies along the front.
-  const Along along = limited ? Along::front : Along::both;
-  std::vector<SearchEntry> refined = entries_of(space, ranking, refined_count, along);
-  refine(run, bench, refined);
-  std::ranges::stable_sort(refined, quieter);
-  std::vector<SearchEntry> measured =
-      to_measure(refined, measured_count, space.units.size(), along);
-  Conclusion conclusion;
-  if (limited) find_cheapest(run, bench, refined, measured, conclusion);
+/// The sentences in front: how much was searched, and what was not as asked.
+std::vector<std::string> search_sentences(const ExperimentRun& run, const Workbench& bench,
+                                          const NetworkPlan& plan, const SearchSpace& space,
+                                          const SearchRanking& ranking, std::size_t refined,
+                                          const std::vector<SearchEntry>& measured,
+                                          std::vector<std::string> notes) {
+  const Settings& settings = run.settings;
   std::vector<std::string> said = baseline_notes(bench.trained);
   said.push_back(fmt::format(
       "{} configurations of {} options of weights, {} of activations and {} units were ranked, {} "
       "refined by noise of random phase, {} measured, {}.",
       ranking.configurations, space.weights.distinct(), space.activations.distinct(),
-      space.units.size(), refined.size(), measured.size(), drawn_text(measured)));
-  if (measured_count > refined_count)
+      space.units.size(), refined, measured.size(), drawn_text(measured)));
+  if (plan.measured > plan.refined)
     said.push_back(fmt::format("{}: {} of the best are measured, not {}: no more were refined.",
-                               settings.named("refine"), refined_count, measured_count));
+                               settings.named("refine"), plan.refined, plan.measured));
   if (settings.integer("images") > bench.eval_images)
     said.push_back(fmt::format("{}: the data set has {} test samples, all of which were taken.",
                                settings.named("images"), bench.eval_images));
@@ -434,13 +265,14 @@ Conclusion run_network(const ExperimentRun& run) {
   std::ranges::move(
       policies::notes_on_outputs(bench.trained.graph, "configurations are ranked by that one"),
       std::back_inserter(said));
-  conclusion.sentences.insert(conclusion.sentences.begin(), said.begin(), said.end());
-  conclusion.tables.push_back(ranked_table(space, ranking, 20));
-  if (measured.empty()) {
-    if (!limited) conclusion.answer = best_sentence(space, ranking, refined, measured, budget);
-    conclusion.answer += rules;
-    return conclusion;
-  }
+  return said;
+}
+
+/// Measures the entries, at least one: tables, charts, verdicts and the recipe of the best.
+void conclude_measured(const ExperimentRun& run, const Workbench& bench, const NetworkPlan& plan,
+                       const SearchSpace& space, const SearchRanking& ranking,
+                       const std::vector<SearchEntry>& refined, std::vector<SearchEntry>& measured,
+                       Conclusion& conclusion) {
   const std::vector<Row> rows = measure(run, bench, measured);
   std::vector<Record> records = read_records(rows, run.out);
   for (std::size_t i = 0; i < measured.size(); ++i) {
@@ -451,8 +283,8 @@ Conclusion run_network(const ExperimentRun& run) {
   conclusion.charts.push_back(front_chart(refined, measured));
   if (measured.size() > 1) conclusion.charts.push_back(accuracy_chart(measured));
   judge_search(measured, conclusion);
-  if (!limited) {
-    conclusion.answer = best_sentence(space, ranking, refined, measured, budget);
+  if (!plan.limited) {
+    conclusion.answer = best_sentence(space, ranking, refined, measured, plan.budget);
     const auto trusted = std::ranges::find(measured, false, &SearchEntry::random);
     if (trusted != measured.end())
       conclusion.sentences.push_back(fmt::format(
@@ -460,7 +292,39 @@ Conclusion run_network(const ExperimentRun& run) {
   }
   if (const std::string sentence = best_of_all(configurations(records)); !sentence.empty())
     conclusion.sentences.push_back(sentence);
-  conclusion.answer += rules;
+}
+
+Conclusion run_network(const ExperimentRun& run) {
+  require_own_points(run);
+  NetworkPlan plan = network_plan(run);
+  const Workbench bench = network_bench(run, plan.limited);
+  std::vector<std::string> notes;
+  const SearchSpace space =
+      rank_space(run, bench, plan.space, std::move(plan.weights), std::move(plan.activations),
+                 std::move(plan.units), plan.budget, notes);
+  const SearchRanking ranking = rank_configurations(
+      space, plan.budget, std::max<std::size_t>(plan.refined, 20), plan.random, run.seed);
+  if (ranking.configurations == 0)
+    throw usage_error(fmt::format("{}: no configuration stores at most {:g} bits{}",
+                                  run.settings.named("bits"), plan.budget.bits,
+                                  std::isfinite(plan.budget.mac) ? " at that cost" : ""));
+  // Where the loss is limited what matters lies along the front.
+  const Along along = plan.limited ? Along::front : Along::both;
+  std::vector<SearchEntry> refined = entries_of(space, ranking, plan.refined, along);
+  refine(run, bench, refined);
+  std::ranges::stable_sort(refined, quieter);
+  std::vector<SearchEntry> measured = to_measure(refined, plan.measured, space.units.size(), along);
+  Conclusion conclusion;
+  if (plan.limited) find_cheapest(run, bench, refined, measured, conclusion);
+  const std::vector<std::string> said = search_sentences(
+      run, bench, plan, space, ranking, refined.size(), measured, std::move(notes));
+  conclusion.sentences.insert(conclusion.sentences.begin(), said.begin(), said.end());
+  conclusion.tables.push_back(ranked_table(space, ranking, 20));
+  if (!measured.empty())
+    conclude_measured(run, bench, plan, space, ranking, refined, measured, conclusion);
+  else if (!plan.limited)
+    conclusion.answer = best_sentence(space, ranking, refined, measured, plan.budget);
+  conclusion.answer += plan.rules;
   return conclusion;
 }
 

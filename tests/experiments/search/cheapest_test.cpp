@@ -1,7 +1,7 @@
 // The cheapest within a loss: what bisection measures, when it stops, and how often it is wrong.
 #include <cmath>
 
-#include "experiments/search/conclusion.hpp"
+#include "experiments/search/cheapest.hpp"
 #include "formats/random.hpp"
 #include "tests/catch.hpp"
 

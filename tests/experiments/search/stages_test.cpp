@@ -1,5 +1,5 @@
 // Which of the refined configurations are measured.
-#include "experiments/search/search.hpp"
+#include "experiments/search/stages.hpp"
 
 #include <algorithm>
 #include <cmath>
