@@ -394,6 +394,69 @@ std::int64_t run(Graph& graph, Run& of, const net::TrainOptions& options, const 
   return last;
 }
 
+/// What a user should know of the network, the data and the recipe before the first step.
+void say_notes(const Context& context, const net::LoadedNetwork& network, const Dataset& dataset,
+               const Settled& settled) {
+  const Graph& graph = network.graph;
+  if (dataset.validation_count() == 0 &&
+      std::ranges::any_of(settled.recipe.stages(),
+                          [](const auto& start) { return start.epoch == 0; }))
+    context.say(fmt::format(
+        "note: {} has no validation samples, so the plateaus of the stages are those of the "
+        "training loss",
+        dataset.name()));
+
+  if (network.has_weights) {
+    for (const std::string& note : notes_on_shared_weights(graph)) context.say("note: " + note);
+  }
+  if (const std::string note = note_on_untrained(graph); !note.empty())
+    context.say("note: " + note);
+  if (network.has_weights && !settled.float32) {
+    for (const std::string& note : lost_signs(graph, dataset, settled.recipe.in_stage(0)))
+      context.say("note: " + note);
+  }
+}
+
+/// Where the state of the run is kept, and what makes it the state of this run.
+net::RunFile run_file(const TrainRequest& asked, const Settled& settled, bool has_weights) {
+  net::RunFile file{asked.out + "/state.safetensors",
+                    asked.save_every,
+                    asked.fresh,
+                    {{"recipe", settled.identity()}}};
+  if (has_weights) {
+    const auto [model, weights] = net::name_and_file(asked.net);
+    file.identity.emplace_back("starting file", file_sha256(weights));
+    if (model.ends_with(".onnx")) file.identity.emplace_back("its network", file_sha256(model));
+  }
+  return file;
+}
+
+void require_other_checkpoint(const TrainRequest& asked, const std::string& checkpoint) {
+  // The same command again would go on from the weights that the first one left.
+  std::error_code none;
+  if (std::filesystem::equivalent(checkpoint, net::name_and_file(asked.net).second, none))
+    throw usage_error(fmt::format("--out {}: expected another folder than that of --net {}",
+                                  asked.out, asked.net));
+}
+
+/// The checkpoint as it is stored, on the test split under the recipe's last stage.
+void test_checkpoint(Trained& out, const TrainRequest& asked, const Settled& settled,
+                     const net::LoadedNetwork& network, const policies::FixedRanges& ranges) {
+  const Dataset& dataset = out.dataset;
+  const Graph stored = net::load_network(out.checkpoint, dataset).graph;
+  Recipe tested = settled.recipe.last_stage();
+  if (!ranges.empty()) tested = policies::with_ranges(tested, ranges, recipe_where(asked.recipe));
+  out.tested = test(stored, dataset, tested);
+  const std::vector<net::OutputScore> scores = task_scores(dataset);
+  out.top1 =
+      experiments::top1_intervals(dataset, out.tested, out.tested,
+                                  experiments::scores_of(dataset, scores, out.tested, out.tested))
+          .top1;
+  if (dataset.target() != net::TargetKind::classes)
+    out.figure = experiments::judged_of(dataset, scores, out.tested, out.tested);
+  if (network.before) out.compared = compare(network, asked, dataset, settled, out.tested);
+}
+
 }  // namespace
 
 Trained train(const TrainRequest& request, const Context& context, const TrainHooks& hooks) {
@@ -420,23 +483,7 @@ Trained train(const TrainRequest& request, const Context& context, const TrainHo
                                                            recipe_where(asked.recipe));
   if (quantized) quantized->require_options(recipe_where(asked.recipe), settled.train);
   context.on_checked();
-  const std::vector<policies::StageStart>& starts = settled.recipe.stages();
-  if (dataset.validation_count() == 0 &&
-      std::ranges::any_of(starts, [](const auto& start) { return start.epoch == 0; }))
-    context.say(fmt::format(
-        "note: {} has no validation samples, so the plateaus of the stages are those of the "
-        "training loss",
-        dataset.name()));
-
-  if (network.has_weights) {
-    for (const std::string& note : notes_on_shared_weights(graph)) context.say("note: " + note);
-  }
-  if (const std::string note = note_on_untrained(graph); !note.empty())
-    context.say("note: " + note);
-  if (network.has_weights && !settled.float32) {
-    for (const std::string& note : lost_signs(graph, dataset, settled.recipe.in_stage(0)))
-      context.say("note: " + note);
-  }
+  say_notes(context, network, dataset, settled);
 
   make_folder(asked.out);
   const bool writes = asked.ranks == nullptr || asked.ranks->rank() == 0;
@@ -446,26 +493,15 @@ Trained train(const TrainRequest& request, const Context& context, const TrainHo
     lock.emplace(asked.out + "/.train.lock", asked.out + ": another training run is writing to it");
   }
   const std::string metrics = asked.out + "/metrics.jsonl";
-  net::RunFile file{asked.out + "/state.safetensors",
-                    asked.save_every,
-                    asked.fresh,
-                    {{"recipe", settled.identity()}}};
-  if (network.has_weights) {
-    const auto [model, weights] = net::name_and_file(asked.net);
-    file.identity.emplace_back("starting file", file_sha256(weights));
-    if (model.ends_with(".onnx")) file.identity.emplace_back("its network", file_sha256(model));
-  }
+  const net::RunFile file = run_file(asked, settled, network.has_weights);
+  const std::vector<policies::StageStart>& starts = settled.recipe.stages();
   Trained out{
       .checkpoint = fmt::format("{}/{}-{}.safetensors", asked.out, graph.name, dataset.name()),
       .recipe = settled.recipe,
       .dataset = dataset,
       .stages = starts.size()};
   for (const std::string& path : {out.checkpoint, metrics, file.path}) require_replaceable(path);
-  // The same command again would go on from the weights that the first one left.
-  std::error_code none;
-  if (std::filesystem::equivalent(out.checkpoint, net::name_and_file(asked.net).second, none))
-    throw usage_error(fmt::format("--out {}: expected another folder than that of --net {}",
-                                  asked.out, asked.net));
+  require_other_checkpoint(asked, out.checkpoint);
   Run training{graph,
                dataset,
                quantized.get(),
@@ -485,18 +521,7 @@ Trained train(const TrainRequest& request, const Context& context, const TrainHo
       quantized ? quantized->learned_ranges(asked.train.patience > 0) : policies::FixedRanges();
   net::write_safetensors(out.checkpoint, described(network, dataset, settled, ranges),
                          storage(asked.store));
-  const Graph stored = net::load_network(out.checkpoint, dataset).graph;
-  Recipe tested = settled.recipe.last_stage();
-  if (!ranges.empty()) tested = policies::with_ranges(tested, ranges, recipe_where(asked.recipe));
-  out.tested = test(stored, dataset, tested);
-  const std::vector<net::OutputScore> scores = task_scores(dataset);
-  out.top1 =
-      experiments::top1_intervals(dataset, out.tested, out.tested,
-                                  experiments::scores_of(dataset, scores, out.tested, out.tested))
-          .top1;
-  if (dataset.target() != net::TargetKind::classes)
-    out.figure = experiments::judged_of(dataset, scores, out.tested, out.tested);
-  if (network.before) out.compared = compare(network, asked, dataset, settled, out.tested);
+  test_checkpoint(out, asked, settled, network, ranges);
   if (const net::KeptBytes::Sums* const kept = training.numerics.of_epoch(last)) out.kept = *kept;
   if (!training.stored.empty()) {
     out.stored = training.stored.back();

@@ -119,10 +119,6 @@ constexpr std::int64_t kWorthPlan = 256;
 // Formats up to this width are decoded by table once an array has more elements than codes.
 constexpr int kTableBits = 16;
 
-const Format& float32() {
-  static const Format& format = find_format("float32");
-  return format;
-}
 bool is_float32(const Format& f) { return &f == &float32(); }
 
 std::byte* at(void* array, std::int64_t i, const Format& f) {

@@ -448,6 +448,11 @@ const Format& find_format(std::string_view name) {
   throw Error(unknown_name("format", name, known));
 }
 
+const Format& float32() {
+  static const Format& format = find_format("float32");
+  return format;
+}
+
 bool operator==(const Format& a, const Format& b) {
   const auto encoding = [](const Format& f) {
     return std::tie(f.kind, f.bits, f.is_signed, f.exponent_bits, f.mantissa_bits, f.bias,

@@ -116,6 +116,8 @@ std::vector<double> finite_values(const Format&);
 /// found (interned.hpp). Thread-safe. Throws Error with the nearest known name, or with what is
 /// wrong in the file.
 const Format& find_format(std::string_view name);
+/// find_format("float32")
+const Format& float32();
 /// The rows of formats.def, in its order.
 const std::vector<const Format*>& named_formats();
 /// Other names of a row; empty for a described format. The canonical name is not among them.

@@ -20,11 +20,6 @@ const Format& float64() {
   return format;
 }
 
-const Format& float32() {
-  static const Format& format = find_format("float32");
-  return format;
-}
-
 /// The numbers of an array as codes of their type.
 Codes numbers_in(const char* name, const numemu_array& array) {
   Array numbers = in(name, array);

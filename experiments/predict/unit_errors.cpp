@@ -26,12 +26,12 @@ constexpr std::int64_t kMostLookedProducts = std::int64_t{1} << 19;
 /// Block scales are part of the numbers; operands that are quantized are in the unit's formats.
 unit::UnitDescription on_float32(unit::UnitDescription u, bool quantized) {
   u.name = "float32-operands";  // not one of the catalogue's
-  u.a = u.b = &policies::float32();
+  u.a = u.b = &float32();
   u.scaling = {};
   u.sparsity = {};
   if (quantized) u.input = {};
   if (const Format* const d = unit::result_format(u); d != nullptr && d->bits < 32) {
-    u.d = &policies::float32();
+    u.d = &float32();
     u.nan = unit::NanRule::canonical;
     u.nan_code = 0x7fc00000;
   }
@@ -189,8 +189,8 @@ std::vector<double> results(const unit::Unit& unit, const Lines& a, const Lines&
     unit.multiply({.m = m,
                    .n = n,
                    .k = width,
-                   .a = {&policies::float32(), a.numbers.data(), &ga, nullptr},
-                   .b = {&policies::float32(), b.numbers.data(), &gb, nullptr},
+                   .a = {&float32(), a.numbers.data(), &ga, nullptr},
+                   .b = {&float32(), b.numbers.data(), &gb, nullptr},
                    .c = nullptr,
                    .d = d.data(),
                    .seed = seed,

@@ -397,10 +397,6 @@ std::string training_prefix(const ExperimentFile& file) {
   return setting_of(file, "nets") == "-" && !tuned.empty() && tuned != "-" ? "tuned_" : "";
 }
 
-bool is_published(const ClaimRow& claim) {
-  return claim.claim.find("(published") != claim.claim.npos;
-}
-
 }  // namespace
 
 std::string verdict_words(const VerdictCounts& counts) {
@@ -449,7 +445,9 @@ std::string run_words(const ExperimentFile& file) {
 
 std::string answer_of(const ExperimentFile& file) {
   if (!file.answer.empty()) return file.answer;
-  const bool any = std::ranges::any_of(file.claims, is_published);
+  const bool any = std::ranges::any_of(file.claims, [&](const ClaimRow& claim) {
+    return published_claim(file.name, claim.key) != nullptr;
+  });
   struct {
     VerdictCounts counts;
     std::size_t claims = 0;
@@ -463,8 +461,8 @@ std::string answer_of(const ExperimentFile& file) {
     }
   } anywhere, elsewhere;  // elsewhere: claims that the paper tests on another set-up
   for (const ClaimRow& claim : file.claims) {
-    if (any && !is_published(claim)) continue;
     const PublishedClaim* const published = published_claim(file.name, claim.key);
+    if (any && published == nullptr) continue;
     auto& of = published != nullptr && !published->setup.empty() ? elsewhere : anywhere;
     of.counts.add(claim.judged());
     ++of.claims;

@@ -42,11 +42,6 @@ void require_blocks(const unit::Unit& unit, const std::optional<RolePolicy>& pol
 
 }  // namespace
 
-const Format& float32() {
-  static const Format& format = find_format("float32");
-  return format;
-}
-
 bool block_scaled(const unit::Unit& unit) {
   const unit::UnitDescription* u = unit.description();
   return u != nullptr && u->scaling.block != 0;

@@ -8,9 +8,6 @@
 
 namespace numemu::policies {
 
-/// What operands without a quantizer are read as.
-const Format& float32();
-
 /// Whether the unit takes the scales of blocks along K.
 bool block_scaled(const unit::Unit&);
 

@@ -19,8 +19,6 @@ constexpr std::uint64_t kQuietNan64 = 0x7ff8000000000000;
 constexpr Rounding kTowardZero{.mode = RoundingMode::rtz};
 constexpr Rounding kToOdd{.mode = RoundingMode::rodd};
 
-const Format& float32() { return find_format("float32"); }
-
 /// float32 for C and D, and as the register.
 UnitDescription float32_unit(CoreKind core) {
   UnitDescription u;

@@ -34,15 +34,10 @@ double integer_at(const Register& r, const void* codes, std::int64_t i) {
   return std::ldexp(static_cast<double>(sign_extended(code, r.bits)), -r.fraction);
 }
 
-const Format& any_float32() {
-  static const Format& float32 = find_format("float32");
-  return float32;
-}
-
 /// To a format that holds the values; nullptr: any, nothing is converted.
 Conversion exactly_to(const Format* format) {
   Conversion c;
-  c.format = format != nullptr ? format : &any_float32();
+  c.format = format != nullptr ? format : &float32();
   c.overflow = Overflow::ieee;
   return c;
 }
@@ -59,7 +54,7 @@ std::vector<double> read_c(const UnitDescription& unit, const Gemm& g) {
     return values;
   }
   const Format& f = *format;
-  if (format == &any_float32()) {
+  if (format == &float32()) {
     const auto* c = static_cast<const float*>(g.c);
     values.assign(c, c + count);
     return values;
@@ -101,7 +96,7 @@ ResultWriter::ResultWriter(const UnitDescription& unit, const Gemm& gemm)
 template <class Code>
 void ResultWriter::write_floats(std::int64_t first, std::int64_t count, const float* values) const {
   auto* codes = static_cast<Code*>(gemm_.d) + first;
-  if (result_format(unit_) == &any_float32()) {
+  if (result_format(unit_) == &float32()) {
     std::memcpy(codes, values, static_cast<std::size_t>(count) * sizeof(float));
   } else {
     to_code_.encode(values, count, codes);

@@ -20,8 +20,6 @@ namespace {
 
 enum class Law { normal, positive, uniform, rectified };
 
-const Format& float32() { return find_format("float32"); }
-
 double number(Law law, const Format& format, double u) {
   const double z = u < 0.5 ? normal::quantile(u) : -normal::quantile(1 - u);
   const double size = format.kind == Kind::integer ? largest_value(format) / 4 : 1;
