@@ -33,7 +33,7 @@ Tape forward_training(const Graph&, std::span<const Tensor> inputs, Numerics&, c
                       const std::function<void(int value, const Tensor&)>& made);
 /// backward() along the tape's plan. `parts` holds per value the gradients that enter there; they
 /// are the last terms of its gradient. `values`, one per value, gets the wanted ones that a
-/// gradient reaches, before their edge moment.
+/// gradient reaches, before their hook `edge`.
 std::vector<Tensor> backward(const Graph&, Tape, std::vector<std::vector<Tensor>> parts, Numerics&,
                              const BackwardPlan&, std::vector<Tensor>* values = nullptr);
 

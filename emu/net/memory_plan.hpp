@@ -36,7 +36,7 @@ enum class Keeps : std::uint8_t {
 /// and the result of the largest product, which numerics hold as codes; the parameters three times
 /// (their values, their codes and what units prepare of these), in training four times (with their
 /// gradients and two tensors of an optimizer). All but the parameters also fits beside what the
-/// process holds where that is counted (held_memory.hpp). Inside a parallel region as many passes
+/// process holds where that is counted (memory.hpp). Inside a parallel region as many passes
 /// are taken to run as it has threads.
 void require_memory(const Graph&, std::span<const Shape> inputs, Keeps);
 void require_memory(const Graph&, std::span<const Tensor> inputs, Keeps);

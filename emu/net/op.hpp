@@ -65,7 +65,7 @@ struct OpCall {
 };
 
 /// What an operator's result is: of a product, of vector arithmetic (which the numerics may
-/// rewrite), or the input's own elements under another shape (for which no moment is called again).
+/// rewrite), or the input's own elements under another shape (for which no hook is called again).
 enum class ResultKind : std::uint8_t { product, vector, view };
 
 /// What backward reads the inputs for: the first, the second, all behind it. None: it does not read

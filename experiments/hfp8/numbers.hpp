@@ -16,7 +16,7 @@
 
 namespace numemu::experiments::hfp8 {
 
-// Sources: specs/training.md, 'HFP8', and specs/mechanisms.md, 'Accumulators in closed form'.
+// Sources: docs/experiments/hfp8.md and docs/experiments/accumulator.md.
 
 /// E[(err / x)^2] to nearest with m mantissa bits for log-uniform x: 3 / (8 ln 2) 4^-m / 12.
 double relative_noise(int mantissa);

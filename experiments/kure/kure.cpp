@@ -164,8 +164,7 @@ std::vector<SquaredError> measured_errors(const std::string& file, Law law, int 
   return result;
 }
 
-/// Reference values of the specification of the experiment: best steps and least errors of unit
-/// variance.
+/// Reference values: best steps and least errors of unit variance.
 struct Optimum {
   int bits;
   double step[2], least[2];

@@ -238,8 +238,7 @@ void judge_draws(const ExperimentRun& run, Conclusion& conclusion) {
   conclusion.tables.push_back(std::move(table));
 }
 
-/// Where the program of the authors changes the split, by bits (find_opt_exp_bits, as quoted in
-/// specs/quantization.md).
+/// Where the program of the authors changes the split, by bits (find_opt_exp_bits).
 std::vector<double> published_switches(int bits) {
   switch (bits) {
     case 3:

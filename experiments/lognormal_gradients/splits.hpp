@@ -14,7 +14,7 @@
 
 namespace numemu::experiments::lognormal_gradients {
 
-// Source: specs/mechanisms.md and specs/quantization.md, 'Neural gradients are near-lognormal'.
+// Source: Chmiel et al., Neural gradients are near-lognormal, ICLR 2021.
 // log2|x| has the mean `mean` and the standard deviation `sigma` after scaling: base 2 throughout.
 
 /// One sign bit, and how the others are divided.

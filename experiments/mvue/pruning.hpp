@@ -63,7 +63,7 @@ std::string_view to_string(PruneMethod);
 /// exact 1:2: (E a)^2 / E a^2. exact 2:4: of a group S^2 / 2 - sum a^2, plus (a - T)^2 / 2 where
 /// one a exceeds the sum T of the others; three integrals. approx: four integrals. random: M / N
 /// - 1. greedy, any N:M: one integral over an element and how likely N others beat it. Relative
-/// error about 1e-6. Empty for the other patterns of exact. Sparsity specification, section 1c.
+/// error about 1e-6. Empty for the other patterns of exact.
 std::optional<double> predicted_nsr(PruneMethod, const unit::Sparsity&, const Distribution&);
 
 /// E of the sum of what greedy keeps over E of the sum of all magnitudes: what remains of an

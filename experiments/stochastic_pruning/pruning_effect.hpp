@@ -21,7 +21,7 @@ namespace numemu::experiments::stochastic_pruning {
 
 /// The law with its cut at the largest 1/300 of the non-zero elements: a lognormal law puts most of
 /// its second moment where a tensor has no element, and its cosines come out too high (Chmiel et
-/// al.'s code; specs/quantization.md). Any other law as it is.
+/// al.'s code). Any other law as it is.
 MagnitudeLaw with_cut(const MagnitudeLaw& law, const float* x, std::int64_t n);
 
 enum class Pruning : std::uint8_t { stochastic, hard };
@@ -60,7 +60,7 @@ struct PrunedTensor {
 PrunedTensor prune_and_measure(Pruning pruning, const float* x, std::int64_t n, double threshold,
                                const RandomSource& random);
 
-/// Distance of zero shares on real gradients that a law is trusted with (specs/quantization.md).
+/// Distance of zero shares on real gradients that a law is trusted with.
 inline constexpr double kLawHolds = 0.02;
 
 // Distributes a total share of zeros over the layers of a network: one threshold per layer, from

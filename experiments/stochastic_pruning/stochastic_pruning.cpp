@@ -193,7 +193,7 @@ struct Compared {
   }
 };
 
-/// Without bias little is lost (specs/sparsity.md (e)); with bias more is; sharing zeros between
+/// Without bias little is lost (Ye et al.); with bias more is; sharing zeros between
 /// layers may gain on equal p; plans reach the zeros that they were made for.
 void judge_accuracy(const Compared& c, double planned, Conclusion& conclusion) {
   constexpr double kSmallLoss = 0.5;  // points

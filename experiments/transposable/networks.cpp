@@ -19,7 +19,7 @@
 namespace numemu::experiments {
 namespace {
 
-// What the method is expected to reach (specs/sparsity.md 2e).
+// What the method is expected to reach (docs/experiments/transposable.md).
 constexpr double kLeastGain = 2;  // of the squared error of a layer's outputs, by AdaPrune
 constexpr double kMostLost = 1;   // points of top-1, after AdaPrune
 

@@ -286,7 +286,7 @@ namespace {
 using policies::TileMask;
 
 constexpr std::int64_t kBlock = 64;  // elements; every pattern has whole groups and tiles in them
-// Of a share of the sum of magnitudes: the requirement of the specification for 10^4 blocks.
+// Of a share of the sum of magnitudes: what 10^4 blocks must show.
 constexpr double kLossHolds = 0.01;
 
 std::vector<float> normal_block(const RandomSource& random, std::int64_t block) {

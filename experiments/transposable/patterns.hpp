@@ -32,7 +32,7 @@ const std::vector<HalfPattern>& half_patterns();
 /// Throws Error with the nearest known name.
 const HalfPattern& half_pattern(std::string_view name);
 
-// The loss of pruning to N:M, as integrals and binomial sums (specs/sparsity.md 2b).
+// The loss of pruning to N:M, as integrals and binomial sums (docs/experiments/transposable.md).
 
 /// Of independent standard normal elements, the expected share of the sum of magnitudes that is
 /// pruned when each group of `group` keeps its `kept` largest: an integral over the distribution of

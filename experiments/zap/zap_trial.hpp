@@ -320,8 +320,7 @@ double share_of(const ZapResults&, std::size_t layer, std::size_t point,
 
 /// A share is predicted well where it is this near.
 inline constexpr double kZapShareHolds = 0.01;
-/// Root of the mean squared residual of a logistic fit to an error curve (specification of
-/// sparsity, 5c).
+/// Root of the mean squared residual of a logistic fit to an error curve.
 inline constexpr double kZapFitHolds = 0.02;
 /// What the method is to reach: so many multiply-adds saved for less than so many points of top-1.
 /// The saving is ZapSummary::saving: the mean over seeds of the share that predictors leave out of

@@ -5,10 +5,10 @@
 
 namespace numemu {
 
-// Sources: specs/sparsity.md, 'Stochastic pruning of activation gradients' (normal law), and
-// specs/quantization.md, 'Neural gradients are near-lognormal'. Everything here consists of IEEE
-// operations in a fixed order: a threshold has the same bits on every machine and for any number of
-// threads.
+// Sources: Ye et al., Accelerating CNN Training by Pruning Activation Gradients (normal law), and
+// Chmiel et al., Neural gradients are near-lognormal, ICLR 2021; docs/experiments/
+// stochastic-pruning.md. Everything here consists of IEEE operations in a fixed order: a threshold
+// has the same bits on every machine and for any number of threads.
 
 /// The law that a threshold is computed under.
 enum class ThresholdLaw : std::uint8_t { normal, lognormal };

@@ -16,7 +16,7 @@ Integer factorial(int n) {
   return result;
 }
 
-/// A number of masks. Sparsity specification, section 2b.
+/// A number of masks.
 struct MaskCount {
   std::string decimal;  ///< every digit; empty where there are more than kMostDigits
   double log10 = 0, log2 = 0;

@@ -15,7 +15,7 @@
 
 namespace numemu::policies {
 
-/// One layer's first-in-first-out list (Ye et al.; specs/sparsity.md): a step prunes while it
+/// One layer's first-in-first-out list (Ye et al.; docs/masks.md): a step prunes while it
 /// streams, at the mean of the last thresholds, and appends the threshold of its own tensor.
 class ThresholdHistory {
  public:

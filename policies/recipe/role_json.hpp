@@ -20,7 +20,7 @@ void require_role_object(const JsonReader& role);
 bool stays_float32(const JsonReader& role);
 /// A quantized role. Throws Error naming the key and what was expected.
 RolePolicy read_role(const JsonReader& role, const RoleRow&);
-/// The canonical form, without the mask (role_mask.hpp); read_role() gives the same policy back.
+/// The canonical form, without the mask; read_role() gives the same policy back.
 /// It has "block" for an element format in blocks, and "ste" unless it is identity.
 Json role_json(const RolePolicy&);
 /// A patch of a role with canonical names, its other values as they are. For patches that have been

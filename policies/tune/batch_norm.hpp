@@ -1,5 +1,5 @@
 // Batch normalisation put back after a layer that it was folded into, with new statistics, and
-// folded again (specs/quantization.md 6b).
+// folded again (docs/tune-steps.md).
 #pragma once
 #include <cmath>
 

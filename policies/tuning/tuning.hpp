@@ -34,7 +34,7 @@ struct Tuning {
   /// The only samples that steps may read: `samples` of them, batch(first, count) gives the inputs
   /// [count, ...] of the graph. for_each() passes over all.
   const Calibration calibration;
-  /// Where a step draws random bits: stream and names as specs/contract.md has them.
+  /// Where a step draws random bits: stream and names as docs/random.md has them.
   const std::uint64_t seed = 0;
 };
 

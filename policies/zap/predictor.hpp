@@ -24,8 +24,8 @@ struct PositionMask {
   std::int64_t positions() const { return height * width; }
 };
 
-/// A periodic tile (specification of sparsity, section 5b) cut to the map. Throws Error unless the
-/// type is in 3..10 and the map has a position.
+/// A periodic tile of the publication (docs/experiments/zap.md) cut to the map. Throws Error unless
+/// the type is in 3..10 and the map has a position.
 PositionMask position_mask(int type, std::int64_t height, std::int64_t width);
 
 /// The share of computed positions in whole tiles: numerator and denominator.

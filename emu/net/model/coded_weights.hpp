@@ -20,7 +20,7 @@ void write_coded(const std::string& path, const Graph&, const OnnxLayers&,
                  const Checkpoint& described);
 
 /// Weights that are codes in the safetensors file at `path`; 0 for any other file, and where the
-/// file also has the network before that (emu/net/model/tuned_from.hpp).
+/// file also has the network before that (is_tuned_from() of weights.hpp).
 std::int64_t coded_weights_of(const std::string& path);
 
 /// Formats, scales and zero points of the layers of a file of write_coded(), without codes; nothing

@@ -15,7 +15,7 @@ class Dataset;
 struct LoadedNetwork {
   Graph graph;
   bool has_weights = false;  ///< the file gave them; a reference network awaits initialize()
-  /// The graph as ONNX (onnx_checkpoint.hpp); empty for a reference network.
+  /// The graph as ONNX (onnx/checkpoint.hpp); empty for a reference network.
   std::string onnx = {};
   /// The network before tuning, or before training under a recipe, where a checkpoint has it: what
   /// accuracy is compared with.

@@ -1,5 +1,5 @@
-// Scale rule absmax: the largest magnitude lands on the largest element (formats specification,
-// real-valued scales, group-scaled integers and NVFP4).
+// Scale rule absmax: the largest magnitude lands on the largest element, of real-valued scales,
+// group-scaled integers and NVFP4.
 #include "formats/scaling/scale_rule.hpp"
 
 namespace numemu {

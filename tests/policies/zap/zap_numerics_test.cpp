@@ -136,7 +136,7 @@ TEST_CASE("no gradient passes where an activation was skipped", "[fast]") {
   CHECK(some);
 }
 
-TEST_CASE("every other moment is answered by the numerics below", "[fast]") {
+TEST_CASE("every other hook is answered by the numerics below", "[fast]") {
   struct Inner : net::Numerics {
     net::NormRule norm(const net::Step&, std::string_view) override { return {.ghost_batch = 3}; }
     double penalty(const net::Step&, std::string_view, const net::Tensor&, net::Tensor&) override {
