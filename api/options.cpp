@@ -1,4 +1,3 @@
-// Cold: once a run.
 #include "api/options.hpp"
 
 #include <fmt/format.h>

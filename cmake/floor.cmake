@@ -104,7 +104,36 @@ function(numemu_floor name)
   numemu_groups(${name})
 endfunction()
 
-# numemu_cold(TARGET): moves the sources of TARGET with the line "// Cold: ..." into an object library of its own, compiled with -Og.
+# The lines of cmake/cold.txt. Each names a folder or a file that exists, where the tree has its floor.
+file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/cold.txt numemu_cold_lines REGEX "^[^#]")
+set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/cold.txt)
+list(TRANSFORM numemu_cold_lines REPLACE "^!" "" OUTPUT_VARIABLE numemu_cold_places)
+foreach(place ${numemu_cold_places})
+  string(REGEX REPLACE "/.*" "" floor ${place})
+  if(EXISTS ${PROJECT_SOURCE_DIR}/${floor} AND NOT EXISTS ${PROJECT_SOURCE_DIR}/${place})
+    message(FATAL_ERROR "cmake/cold.txt: there is no ${place}")
+  endif()
+endforeach()
+
+# numemu_is_cold(OUTPUT SOURCE): whether the last line that fits the source takes it in.
+function(numemu_is_cold output source)
+  file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${source})
+  set(last "!")
+  foreach(line place IN ZIP_LISTS numemu_cold_lines numemu_cold_places)
+    string(FIND ${path} ${place} at)
+    if(at EQUAL 0)
+      set(last ${line})
+    endif()
+  endforeach()
+  string(FIND ${last} "!" out)
+  if(out EQUAL 0)
+    set(${output} OFF PARENT_SCOPE)
+  else()
+    set(${output} ON PARENT_SCOPE)
+  endif()
+endfunction()
+
+# numemu_cold(TARGET): moves the sources of TARGET that cmake/cold.txt names into an object library of its own, compiled with -Og.
 # They take a negligible share of any run: they read descriptions, texts and headers of files, plan, and pass work on. -Og compiles them
 # in about two thirds of the time of -O2 (-O1: in three quarters). A Debug build compiles everything with the same options: clang
 # refuses a precompiled header of -O0 in a source of -Og.
@@ -115,8 +144,8 @@ function(numemu_cold target)
   get_target_property(sources ${target} SOURCES)
   set(cold "")
   foreach(source ${sources})
-    file(STRINGS ${source} marks REGEX "^// Cold: " LIMIT_COUNT 1)
-    if(marks)
+    numemu_is_cold(is_cold ${source})
+    if(is_cold)
       list(APPEND cold ${source})
       list(REMOVE_ITEM sources ${source})
     endif()

@@ -1,5 +1,4 @@
 // Reads conformance.def and writes its rows as a page of tables, one section per library.
-// Cold: a negligible share of any run (docs/build.md).
 #include "formats/conformance.hpp"
 
 #include <fmt/format.h>

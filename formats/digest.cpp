@@ -1,5 +1,4 @@
 // SHA-256 from OpenSSL.
-// Cold: a negligible share of any run (docs/build.md).
 #include "formats/digest.hpp"
 
 #include <openssl/evp.h>

@@ -1,5 +1,4 @@
 // One loop for every kind of element.
-// Cold: a negligible share of any run (docs/build.md).
 #include "formats/joined.hpp"
 
 namespace numemu {

@@ -1,5 +1,4 @@
 // Edit distance between an unknown name and the known ones.
-// Cold: a negligible share of any run (docs/build.md).
 #include "formats/suggest.hpp"
 
 #include <fmt/format.h>

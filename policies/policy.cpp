@@ -1,6 +1,5 @@
 // The table of policies, made from the files of the folders that slots.def names, and their options
 // as JSON.
-// Cold: a negligible share of any run (docs/build.md).
 #include "policies/policy.hpp"
 
 #include <algorithm>

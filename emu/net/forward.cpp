@@ -1,6 +1,5 @@
 // The forward passes: every node's result goes through the moments, values die after their last
 // reader.
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/forward.hpp"
 
 #include <exception>

@@ -1,5 +1,4 @@
 // The graph: adding operators in topological order, its parameters and their first values.
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/graph.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,3 @@
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/kept_bytes.hpp"
 
 #include "formats/error.hpp"

@@ -1,6 +1,5 @@
 // A pass walked by its shapes: values come, are recycled and die as in forward.cpp and
 // backward.cpp.
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/memory_plan.hpp"
 
 #include <fmt/format.h>

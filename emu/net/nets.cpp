@@ -1,5 +1,4 @@
 // From a network's name to its row of nets.def.
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/nets.hpp"
 
 #include <charconv>

@@ -1,5 +1,4 @@
 // A stack of sections per thread, merged as they end.
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/profile.hpp"
 
 #include <algorithm>

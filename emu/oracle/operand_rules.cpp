@@ -1,6 +1,5 @@
 // Rules of inputs: elements in another place or lost, codes changed on the way in or read as
 // another format.
-// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // Rules of conversions and scalar operations: other roundings of the same exact result.
-// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <algorithm>

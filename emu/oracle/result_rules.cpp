@@ -1,5 +1,4 @@
 // Rules of results that are right until the last moment, and of exception flags alone.
-// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <array>

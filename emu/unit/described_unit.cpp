@@ -1,5 +1,4 @@
 // Described units: their rows, the operands they accept, and the choice of the fast path.
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/unit/described_unit.hpp"
 
 #include <utility>

@@ -1,5 +1,4 @@
 // Finds block formats by name or description; the rows come from blocks.def.
-// Cold: a negligible share of any run (docs/build.md).
 #include "formats/blocks/block_format.hpp"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // Sizes are computed with overflow checks, memory is taken uninitialised.
-// Cold: a negligible share of any run (docs/build.md).
 #include "formats/storage/array.hpp"
 
 #include <fmt/format.h>

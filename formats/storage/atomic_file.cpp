@@ -1,7 +1,6 @@
 // POSIX calls: the standard library can neither create exclusively nor flush to the disk. Locks are
 // taken on the folders themselves: a file of its own would stay behind; a lock ends with its
 // process, so a temporary file that can be locked has no living writer.
-// Cold: a negligible share of any run (docs/build.md).
 #include "formats/storage/atomic_file.hpp"
 
 #include <fcntl.h>

@@ -1,5 +1,4 @@
 // Combines file, sidecar and arguments, and assumes nothing.
-// Cold: a negligible share of any run (docs/build.md).
 #include "formats/storage/codes_file.hpp"
 
 #include <fmt/format.h>

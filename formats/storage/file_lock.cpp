@@ -1,5 +1,4 @@
 // POSIX calls: the standard library neither locks files nor refuses to follow links.
-// Cold: a negligible share of any run (docs/build.md).
 #include "formats/storage/file_lock.hpp"
 
 #include <fcntl.h>

@@ -1,5 +1,4 @@
 // pread into the caller's memory: a stream would copy everything once more.
-// Cold: a negligible share of any run (docs/build.md).
 #include "formats/storage/input_file.hpp"
 
 #include <fcntl.h>

@@ -1,5 +1,4 @@
 // Objects are searched from the front: they have few keys.
-// Cold: a negligible share of any run (docs/build.md).
 #include "formats/storage/json.hpp"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // Every error starts with the path of keys that leads to its value.
-// Cold: a negligible share of any run (docs/build.md).
 #include "formats/storage/json_reader.hpp"
 
 #include <fmt/format.h>

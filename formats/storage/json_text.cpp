@@ -1,6 +1,5 @@
 // One walk over the events of nlohmann/json builds the value and refuses; writing goes through its
 // values.
-// Cold: a negligible share of any run (docs/build.md).
 #include "formats/storage/json_text.hpp"
 
 #include <fmt/format.h>

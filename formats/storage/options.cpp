@@ -1,4 +1,3 @@
-// Cold: a negligible share of any run (docs/build.md).
 #include "formats/storage/options.hpp"
 
 #include <fmt/format.h>

@@ -1,6 +1,5 @@
 // Everything is written before anything changes places; then only names change. Paths are compared
 // as the file system sees them; a folder is usable if the nearest existing one is writable.
-// Cold: a negligible share of any run (docs/build.md).
 #include "formats/storage/output_files.hpp"
 
 #include <fcntl.h>

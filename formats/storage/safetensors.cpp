@@ -1,5 +1,4 @@
 // Layout as published by Hugging Face (github.com/huggingface/safetensors, README "Format").
-// Cold: a negligible share of any run (docs/build.md).
 #include "formats/storage/safetensors.hpp"
 
 #include <fmt/format.h>

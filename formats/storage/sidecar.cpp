@@ -1,5 +1,4 @@
 // The keys in the order of docs: written all, read strictly.
-// Cold: a negligible share of any run (docs/build.md).
 #include "formats/storage/sidecar.hpp"
 
 #include <fmt/format.h>

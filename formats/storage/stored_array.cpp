@@ -1,5 +1,4 @@
 // Opened under a lock, read without it: what is open stays as it is when its name is replaced.
-// Cold: a negligible share of any run (docs/build.md).
 #include "formats/storage/stored_array.hpp"
 
 #include <fmt/format.h>

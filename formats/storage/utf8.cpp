@@ -1,5 +1,4 @@
 // The well-formed sequences of RFC 3629, section 4.
-// Cold: a negligible share of any run (docs/build.md).
 #include "formats/storage/utf8.hpp"
 
 #include <fmt/format.h>

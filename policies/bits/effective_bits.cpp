@@ -1,4 +1,3 @@
-// Cold: a negligible share of any run (docs/build.md).
 #include "policies/bits/effective_bits.hpp"
 
 #include <algorithm>

@@ -1,6 +1,5 @@
 // Policy edges static: tensors between operators are codes of static scales, as integer runtimes
 // and accelerators keep them, rounded once, behind what is fused with the operator that gives them.
-// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,5 @@
 // The table of mask rules, made from the files of policies/mask/rules/, and the texts that name
 // them.
-// Cold: a negligible share of any run (docs/build.md).
 #include "policies/mask/mask_rule.hpp"
 
 #include <fmt/format.h>

@@ -2,7 +2,6 @@
 // et al., Scalable Methods for 8-bit Training, NeurIPS 2018), shift-based BN (Hubara et al.,
 // Binarized Neural Networks, NeurIPS 2016) and Ghost BN (Hoffer et al., Train longer, generalize
 // better, NeurIPS 2017).
-// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <algorithm>

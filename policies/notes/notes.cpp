@@ -1,5 +1,4 @@
 // Notes for readers of results: collected layer by layer, reported by cause.
-// Cold: a negligible share of any run (docs/build.md).
 #include "policies/notes/notes.hpp"
 
 #include <fmt/format.h>

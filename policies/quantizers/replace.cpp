@@ -1,6 +1,5 @@
 // Policy quantizers: the quantizers of an ONNX file do nothing, so that the recipe's roles take
 // their place.
-// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <set>

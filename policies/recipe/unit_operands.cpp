@@ -1,4 +1,3 @@
-// Cold: a negligible share of any run (docs/build.md).
 #include "policies/recipe/unit_operands.hpp"
 
 #include <fmt/format.h>

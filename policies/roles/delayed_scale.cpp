@@ -1,7 +1,6 @@
 // Delayed scales: the scale rule is applied to the largest magnitude of the last steps, as FP8
 // training stacks do (NVIDIA's Transformer Engine, "max" over the history). The scale goes to the
 // numerics below with the operand.
-// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -3,7 +3,6 @@
 // dgrad, over batch and space in wgrad or with axis=batch. Draws of weights do not depend on the
 // step (weight_mask_random()), those of others do (prune()): products that read one tensor along
 // one axis read the same pruned tensor.
-// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <array>

@@ -1,6 +1,5 @@
 // Masks of the gradient that dgrad gives (at=input): they prune it before clipped straight-through
 // estimators write their zeros.
-// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include "emu/net/profile.hpp"

@@ -1,6 +1,5 @@
 // Predicted zeros: what the predictors of a layer take for zero becomes zero, after the role vector
 // has rounded the tensor.
-// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include "formats/error.hpp"

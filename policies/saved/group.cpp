@@ -1,7 +1,6 @@
 // Activation compressor group: tensors kept for backward become unbiased codes of few bits, a scale
 // and a minimum for each group of a sample (ActNN, Chen et al., ICML 2021). Only copies that a
 // gradient is linear in are rounded; signs stay exact in 1 or 2 bits each.
-// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -6,7 +6,6 @@
 //
 // Only fprop is transformed. dgrad and wgrad reduce along other axes and read the operands as they
 // are: the gradients of the exact product.
-// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <bit>

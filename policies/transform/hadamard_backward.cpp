@@ -4,7 +4,6 @@
 // 2025). With H H^T = b I and signs S, (A S H)(B S H)^T = b A B^T: in exact arithmetic the product
 // stays. wgrad reduces along batch and space, dgrad along the outputs; positions beyond the last
 // whole block are not rotated.
-// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <algorithm>

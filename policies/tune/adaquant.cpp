@@ -1,6 +1,5 @@
 // Step adaquant: weight, bias and ranges of each layer trained until its quantized outputs come
 // nearest to those of the float32 network.
-// Cold: a negligible share of any run (docs/build.md).
 #include "policies/tune/adaquant.hpp"
 
 #include <fmt/format.h>

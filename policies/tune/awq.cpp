@@ -1,6 +1,5 @@
 // Step awq: channels that meet large activations made larger in the weight before it is rounded, by
 // the share of the activation's magnitude that gives the least error of the outputs.
-// Cold: a negligible share of any run (docs/build.md).
 #include <algorithm>
 #include <cmath>
 #include <map>

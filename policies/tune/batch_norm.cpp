@@ -1,6 +1,5 @@
 // Step batch_norm: mean and variance of every channel become those of the float32 network again
 // (Hubara et al., CalibTIP: batch normalisation put back after folding, re-estimated, folded).
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/ops/batch_norm.hpp"
 
 #include <fmt/format.h>

@@ -1,6 +1,5 @@
 // Step bias: biases alone are trained, so that the network's class probabilities come near those of
 // float32 (Hubara et al., CalibTIP).
-// Cold: a negligible share of any run (docs/build.md).
 #include "policies/tuning/distillation.hpp"
 
 namespace numemu::policies {

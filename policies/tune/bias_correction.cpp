@@ -1,6 +1,5 @@
 // Step bias_correction: each channel's mean is that of the float32 network again (Nagel et al.,
 // Data-Free Quantization, ICCV 2019, there from batch-norm statistics).
-// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include "formats/error.hpp"

@@ -1,6 +1,5 @@
 // Step calibrate: ranges of the activations that have static scales, by a rule of the recipe's key
 // `calibrate`.
-// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include "formats/error.hpp"

@@ -1,6 +1,5 @@
 // Step distill: weights and biases of all layers with a weight are trained under the recipe, so
 // that its class probabilities come near those of float32 (Polino et al.), without labels.
-// Cold: a negligible share of any run (docs/build.md).
 #include "policies/tuning/distillation.hpp"
 
 namespace numemu::policies {

@@ -1,5 +1,4 @@
 // Step equalise: the ranges of weights made equal across the layers that share channels.
-// Cold: a negligible share of any run (docs/build.md).
 #include "policies/tuning/equalise.hpp"
 
 #include <fmt/format.h>

@@ -1,6 +1,5 @@
 // Step gptq: weights rounded column after column, each one's error made up for by those that
 // follow.
-// Cold: a negligible share of any run (docs/build.md).
 #include "policies/tuning/gptq.hpp"
 
 #include <fmt/format.h>

@@ -1,6 +1,5 @@
 // Step rotate: the values of attention rotated in the weights that give them and read them, so that
 // outliers are spread over the channels of a head.
-// Cold: a negligible share of any run (docs/build.md).
 #include "policies/tune/rotate.hpp"
 
 #include <fmt/format.h>

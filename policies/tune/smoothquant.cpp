@@ -1,5 +1,4 @@
 // Step smoothquant: the ranges of activation channels moved into the weights that read them.
-// Cold: a negligible share of any run (docs/build.md).
 #include <algorithm>
 #include <cmath>
 #include <map>

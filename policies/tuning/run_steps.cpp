@@ -1,6 +1,5 @@
 // The file of a chain: "graph/...", "reference/..." and the bytes of the step that runs; position
 // and ranges are its numbers.
-// Cold: a negligible share of any run (docs/build.md).
 #include "policies/tuning/run_steps.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,4 @@
 // The table of tuning steps, made from the files of policies/tune/, and the text of --steps.
-// Cold: a negligible share of any run (docs/build.md).
 #include "policies/tuning/tune_step.hpp"
 
 #include <fmt/format.h>

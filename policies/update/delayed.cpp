@@ -2,7 +2,6 @@
 // with delta(t) made from the gradient at W(t-n), as in a pipeline that keeps n + 1 versions
 // (PipeDream-2BW, Narayanan et al. 2021, n = 1). The graph holds W(t-n), so evaluation and
 // checkpoints see that version, also when training ends; the newer ones are the policy's state.
-// Cold: a negligible share of any run (docs/build.md).
 #include <algorithm>
 
 #include "policies/update/parameter_state.hpp"

@@ -1,6 +1,5 @@
 // Master format: after its update a parameter is rounded to a low-precision format, without a scale
 // and saturating.
-// Cold: a negligible share of any run (docs/build.md).
 #include "policies/numerics/random_identity.hpp"
 #include "policies/numerics/stored_tensor.hpp"
 #include "policies/policy.hpp"

@@ -2,7 +2,6 @@
 // rotation, W <- Q W, so that their lengths, the angles between them and their hyperspherical
 // energy stay (Liu et al., Orthogonal Over-Parameterized Training, CVPR 2021, arXiv 2004.04690).
 // Neurons are the rows of a weight [outputs, ...]; biases and norms are updated as usual.
-// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <algorithm>

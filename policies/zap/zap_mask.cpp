@@ -1,4 +1,3 @@
-// Cold: a negligible share of any run (docs/build.md).
 #include "policies/zap/zap_mask.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,4 @@
 // Predictors of a network, and their file.
-// Cold: a negligible share of any run (docs/build.md).
 #include "policies/zap/zap_network.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,4 @@
 // One line per kind of layer; the shapes come from the operators themselves.
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/build/builder.hpp"
 
 #include <utility>

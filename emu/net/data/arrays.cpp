@@ -1,5 +1,4 @@
 // npy: inputs x and targets y in .npy files or one .npz; the test samples by files or by count.
-// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // Splits: which samples a batch may hold, and making it.
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/data/dataset.hpp"
 
 #include <fmt/format.h>

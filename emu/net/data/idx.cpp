@@ -1,6 +1,5 @@
 // IDX as described at yann.lecun.com/exdb/mnist: magic 0x0000TTDD (type, dimensions), 32-bit
 // extents, data.
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/data/idx.hpp"
 
 #include <fmt/format.h>

@@ -1,6 +1,5 @@
 // images:DIR: a folder for each class, or one with such folders for each split. Files are decoded
 // when they are read, so memory does not grow with their number.
-// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 #include <omp.h>
 #include <sys/stat.h>

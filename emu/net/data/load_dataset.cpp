@@ -1,5 +1,4 @@
 // From the name on the command line to the loader.
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/data/load_dataset.hpp"
 
 #include <fmt/format.h>

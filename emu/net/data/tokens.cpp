@@ -1,5 +1,4 @@
 // tokens:FILE: little-endian numbers of 16 or 32 bits in windows; the targets are the next tokens.
-// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // Distinguishes names of networks from files.
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/model/load_network.hpp"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // Reading and writing checkpoints: the length, the header, the tensors in file order.
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/model/safetensors.hpp"
 
 #include <fmt/format.h>

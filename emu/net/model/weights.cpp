@@ -1,5 +1,4 @@
 // A zip begins with PK and a kind of header; safetensors with 8 bytes of length and a brace.
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/model/weights.hpp"
 
 #include <fmt/format.h>

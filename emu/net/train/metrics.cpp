@@ -1,5 +1,4 @@
 // Sums over the steps of an epoch, and their means.
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/train/metrics.hpp"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // The table of objectives, made from the files of emu/net/train/objectives/.
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/train/objective.hpp"
 
 #include <fmt/format.h>

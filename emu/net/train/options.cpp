@@ -1,5 +1,4 @@
 // The ranges of the training options, and their text.
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/train/options.hpp"
 
 #include <fmt/format.h>

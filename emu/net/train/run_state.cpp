@@ -1,6 +1,5 @@
 // The file of a run: tensors by name ("parameter/...", "optimizer/...", "best/..."), bytes of the
 // numerics ("numerics/..."), numbers as JSON in the metadata.
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/train/run_state.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,4 @@
 // Fisher-Yates from counter-based draws: the stream is `shuffle`, the tensor word names the epoch.
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/train/shuffle.hpp"
 
 #include <numeric>

@@ -1,5 +1,4 @@
 // Identity, numbers and digest are metadata of a safetensors file.
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/train/state_file.hpp"
 
 #include <fmt/format.h>

@@ -1,6 +1,5 @@
 // The training loop: epochs of steps, then validation; everything it carries from step to step is
 // in a RunState.
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/train/train.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,3 @@
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/oracle/identify/step_map.hpp"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // Probes of the ends of the formats: signs of zero, overflow, subnormals, NaN, infinities.
-// Cold: a negligible share of any run (docs/build.md).
 #include <algorithm>
 #include <string>
 

@@ -1,5 +1,4 @@
 // The probes of some ports, family by family in the order in which recordings hold them.
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/oracle/probes/probes.hpp"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // Probes of sparse operands.
-// Cold: a negligible share of any run (docs/build.md).
 #include <algorithm>
 #include <string>
 

@@ -1,6 +1,5 @@
 // Probes of how a step sums: what bounds its alignment from below, its products, the bits it keeps,
 // where C enters, what is written.
-// Cold: a negligible share of any run (docs/build.md).
 #include <algorithm>
 #include <string>
 

@@ -1,6 +1,5 @@
 // Probes of single types: FP8 of lowered units, mixed accumulators, float64, block scales, integer
 // registers.
-// Cold: a negligible share of any run (docs/build.md).
 #include <algorithm>
 #include <string>
 

@@ -1,5 +1,4 @@
 // Finds units by name: of the table, by a short form, with modifiers, described, or one's own.
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/unit/catalogue/find.hpp"
 
 #include <fmt/format.h>

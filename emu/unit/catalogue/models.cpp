@@ -1,5 +1,4 @@
 // The parameters that rows of units.def omit, family by family; open questions: docs/units.md.
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/unit/catalogue/models.hpp"
 
 #include <bit>

@@ -1,5 +1,4 @@
 // The rivals and variants that a unit's name can end with.
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/unit/catalogue/modifiers.hpp"
 
 #include "emu/unit/catalogue/models.hpp"

@@ -1,5 +1,4 @@
 // The table of units: multiplies the types of every row of units.def out, once.
-// Cold: a negligible share of any run (docs/build.md).
 #include <algorithm>
 #include <memory>
 #include <string>

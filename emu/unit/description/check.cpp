@@ -1,5 +1,4 @@
 // Refuses descriptions whose parameters contradict each other: names, sizes, formats, register.
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/unit/description/check.hpp"
 
 #include <fmt/format.h>

@@ -1,6 +1,5 @@
 // The JSON form: read field by field, noting everything that is wrong; written in its canonical
 // form, as a template with every key, and as a schema.
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/unit/description/json.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,4 @@
 // A unit in one line, and its parameters as pairs: what tables of units show.
-// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <algorithm>

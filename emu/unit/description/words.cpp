@@ -1,5 +1,4 @@
 // A unit in sentences, one aspect after the other.
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/unit/description/words.hpp"
 
 #include <fmt/format.h>

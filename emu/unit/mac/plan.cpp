@@ -1,5 +1,4 @@
 // The proofs: when float lanes suffice, when one rounding follows another harmlessly, what is idle.
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/unit/mac/plan.hpp"
 
 #include <algorithm>

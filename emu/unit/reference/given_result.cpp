@@ -1,4 +1,3 @@
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/unit/reference/given_result.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,3 @@
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/unit/reference/running_sums.hpp"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // Names of N:M patterns, and what follows from N and M alone.
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/unit/sparse/pattern.hpp"
 
 #include <fmt/format.h>

@@ -1,6 +1,5 @@
 // Scale rule detuned: another rule's scale times a factor, to show how much depends on the scale
 // (KURE tests its weights so: Shkolnik et al., NeurIPS 2020).
-// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <cmath>

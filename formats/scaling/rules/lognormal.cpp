@@ -1,7 +1,6 @@
 // Scale rule lognormal: the lognormal law fitted to the magnitudes sets the scale, so that log2|x|
 // has the mean -margin after scaling (Chmiel et al., Neural gradients are near-lognormal, ICLR
 // 2021, who publish a margin of 3 for gradients).
-// Cold: a negligible share of any run (docs/build.md).
 #include <algorithm>
 #include <cmath>
 #include <limits>

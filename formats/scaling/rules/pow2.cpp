@@ -1,6 +1,5 @@
 // Scale rule pow2: another rule's real scale rounded to a power of two, which costs hardware a
 // shift instead of a multiplication.
-// Cold: a negligible share of any run (docs/build.md).
 #include <cmath>
 
 #include "formats/scaling/scale_exponent.hpp"

@@ -1,5 +1,4 @@
 // Runs a batch through a unit, threads over its products, and counts the bits that agree.
-// Cold: a negligible share of any run (docs/build.md).
 #include "tests/oracle/mma/golden_batch.hpp"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // The layouts of the golden files, as their README gives them.
-// Cold: a negligible share of any run (docs/build.md).
 #include "tests/oracle/mma/golden_files.hpp"
 
 #include <cstdlib>

@@ -1,5 +1,4 @@
 // The table of golden files and their units.
-// Cold: a negligible share of any run (docs/build.md).
 #include "tests/oracle/mma/golden_units.hpp"
 
 namespace numemu::oracle::mma {

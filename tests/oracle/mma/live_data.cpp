@@ -1,5 +1,4 @@
 // Fills tiles from a seed: codes are drawn field by field, never through arithmetic.
-// Cold: a negligible share of any run (docs/build.md).
 #include "tests/oracle/mma/live_data.hpp"
 
 #include <algorithm>

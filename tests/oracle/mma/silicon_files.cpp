@@ -1,5 +1,4 @@
 // Layouts and units of the vectors taken from an Emerald Rapids Xeon and from QEMU.
-// Cold: a negligible share of any run (docs/build.md).
 #include "tests/oracle/mma/silicon_files.hpp"
 
 #include "formats/error.hpp"

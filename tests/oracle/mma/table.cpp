@@ -1,5 +1,4 @@
 // Formats the tables of golden vectors.
-// Cold: a negligible share of any run (docs/build.md).
 #include "tests/oracle/mma/table.hpp"
 
 #include <cstdio>

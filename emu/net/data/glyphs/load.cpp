@@ -1,6 +1,5 @@
 // glyphs: from the cache when its hashes are right, else generated; either way exactly the pinned
 // bytes.
-// Cold: a negligible share of any run (docs/build.md).
 #include <filesystem>
 #include <string_view>
 

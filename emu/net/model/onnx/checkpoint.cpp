@@ -1,5 +1,4 @@
 // The graph of a checkpoint is a ModelProto whose initializers may lack their data.
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/model/onnx/checkpoint.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,4 @@
 // Constants of an ONNX graph: from tensors, to tensors, and attributes.
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/model/onnx/constant.hpp"
 
 #include <fmt/format.h>

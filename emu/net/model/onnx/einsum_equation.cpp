@@ -1,4 +1,3 @@
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/model/onnx/einsum_equation.hpp"
 
 #include <fmt/format.h>

@@ -1,7 +1,6 @@
 // The messages of onnx/onnx.proto (release 1.12) that a float32 network uses; field numbers from
 // there. Each list is counted in a pass of its own and reserved once: growing it would take three
 // times its size.
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/model/onnx/file.hpp"
 
 #include <fmt/format.h>

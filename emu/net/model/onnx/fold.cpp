@@ -1,5 +1,4 @@
 // Operators whose inputs are constants: shapes and elements moved, arithmetic of whole numbers.
-// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // The importer: inputs, nodes in file order, outputs.
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/model/onnx/import.hpp"
 
 #include <fmt/format.h>

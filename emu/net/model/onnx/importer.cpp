@@ -1,5 +1,4 @@
 // Functions for the importer's handlers: values, names, nodes of the graph, and their layouts.
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/model/onnx/importer.hpp"
 
 #include <fmt/format.h>

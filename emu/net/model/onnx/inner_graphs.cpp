@@ -1,6 +1,5 @@
 // Graphs inside nodes, which take their place: a branch of If, the body of Loop and Scan as often
 // as it runs.
-// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <algorithm>

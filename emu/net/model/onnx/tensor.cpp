@@ -1,6 +1,5 @@
 // TensorProto of onnx/onnx.proto (release 1.12): raw_data, or one typed field that depends on the
 // type.
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/model/onnx/tensor.hpp"
 
 #include <fmt/format.h>

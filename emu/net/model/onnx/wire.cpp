@@ -1,5 +1,4 @@
 // Every length is compared with what is left of the enclosing message before it is used.
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/model/onnx/wire.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,4 @@
 // ONNX operators along axes: joining, cutting, padding, reductions, softmax.
-// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <algorithm>

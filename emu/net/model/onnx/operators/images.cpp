@@ -1,5 +1,4 @@
 // ONNX operators that change the size of images: Resize and Upsample, depth to space and back.
-// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <algorithm>

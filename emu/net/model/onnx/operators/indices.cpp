@@ -1,5 +1,4 @@
 // ONNX operators that choose, order and write elements by index.
-// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <algorithm>

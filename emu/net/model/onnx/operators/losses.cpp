@@ -1,6 +1,5 @@
 // ONNX's losses of classes: the negative logarithm of the probability of each label, weighed and
 // added up.
-// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include "emu/net/model/onnx/arithmetic.hpp"

@@ -1,5 +1,4 @@
 // ONNX's normalisations beside that of batches: over rows, images, groups of channels, neighbours.
-// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <algorithm>

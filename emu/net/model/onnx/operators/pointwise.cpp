@@ -1,5 +1,4 @@
 // ONNX operators that work element by element, with broadcasting.
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/ops/pointwise.hpp"
 
 #include <fmt/format.h>

@@ -1,6 +1,5 @@
 // Products of two ONNX values: Gemm, MatMul, and those whose axes have labels, as Einsum writes
 // them.
-// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <algorithm>

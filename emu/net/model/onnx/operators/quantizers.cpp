@@ -1,5 +1,4 @@
 // QuantizeLinear and DequantizeLinear: pairs become one quantizer with fixed scales.
-// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <algorithm>

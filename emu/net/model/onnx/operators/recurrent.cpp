@@ -1,5 +1,4 @@
 // ONNX's recurrent layers: a node for each direction, then views for Y, Y_h and Y_c.
-// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/ops/recurrent.hpp"
 
 #include <fmt/format.h>

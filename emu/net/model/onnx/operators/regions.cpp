@@ -1,5 +1,4 @@
 // ONNX operators on parts of maps: regions of interest, and maxima put back where they were.
-// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include "emu/net/model/onnx/arithmetic.hpp"

@@ -1,5 +1,4 @@
 // ONNX operators that change shapes: views, turns, repetition, casts.
-// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // ONNX's windows and Fourier transforms: products with constant matrices of sines and cosines.
-// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include "emu/net/math.hpp"

@@ -1,5 +1,4 @@
 // ONNX operators whose windows move over images of one to three axes, or sample them.
-// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <algorithm>
