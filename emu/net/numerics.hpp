@@ -75,6 +75,11 @@ struct Stack {
 
   std::int64_t count() const { return outer * inner; }
   std::int64_t rows(std::int64_t elements) const { return elements / (outer * inner * width); }
+  /// The number of row r of matrix b, which has `rows` of them, among the rows of the tensor; the
+  /// next one of the matrix stands `inner` further.
+  std::int64_t row(std::int64_t b, std::int64_t r, std::int64_t rows) const {
+    return (b / inner * rows + r) * inner + b % inner;
+  }
 };
 
 /// One side of a product: the unpadded source tensor and the rule that reads the operand from each

@@ -1,4 +1,4 @@
-// One unit over all matrices of a product: slices of codes in, matrices of results out.
+// One unit over all matrices of a product: codes in, results out, and where matrices of stacks lie.
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -38,14 +38,41 @@ struct ProductResult {
 /// The matrices of a stack of rows, read in place where each lies together, else copied out.
 class StackReader {
  public:
+  /// Of a side's source: its float32 numbers, or others in their place; its codes.
+  explicit StackReader(const ProductSide& side) : StackReader(side, side.source->data.data()) {}
+  StackReader(const ProductSide&, const float* numbers);
+  StackReader(const ProductSide&, const SourceCodes&);
   /// `data` is [outer, rows, inner] rows of `row_bytes` bytes each.
   StackReader(const Stack&, std::int64_t rows, std::int64_t row_bytes, const void* data);
   /// Matrix b, valid until the next call.
   const std::byte* at(std::int64_t b);
 
  private:
-  std::int64_t outer_, inner_, rows_, bytes_;
+  Stack stack_;
+  std::int64_t rows_, bytes_;
   const std::byte* data_;
+  std::vector<std::byte> copy_;
+};
+
+/// The matrices of a product's results, written in place where rows lie together, else copied
+/// there.
+class StackWriter {
+ public:
+  StackWriter(const Product&, const ProductResult&);
+  /// Element (r, column) of matrix b.
+  std::byte* at(std::int64_t b, std::int64_t r, std::int64_t column = 0) const;
+  /// Room for columns [column, column + n) of rows [r, r + m) of matrix b, one after another;
+  /// write() then puts them where they belong.
+  std::byte* tile(std::int64_t b, std::int64_t r, std::int64_t m, std::int64_t column,
+                  std::int64_t n);
+  void write() const;
+
+ private:
+  Stack stack_;
+  std::int64_t rows_, columns_, bytes_;
+  std::byte* d_;
+  std::byte* to_ = nullptr;  ///< of the tile in copy_; null: it is in place
+  std::int64_t tile_rows_ = 0, tile_bytes_ = 0;
   std::vector<std::byte> copy_;
 };
 

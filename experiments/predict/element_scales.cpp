@@ -5,8 +5,8 @@
 
 #include "experiments/predict/block_noise.hpp"
 #include "formats/scaling/quantize_blocks.hpp"
-#include "policies/numerics/block_lines.hpp"
-#include "policies/numerics/operand_scales.hpp"
+#include "policies/numerics/operands/block_lines.hpp"
+#include "policies/numerics/operands/operand_scales.hpp"
 #include "policies/numerics/quantized_tensor.hpp"
 #include "policies/numerics/scale_groups.hpp"
 #include "policies/numerics/stored_tensor.hpp"

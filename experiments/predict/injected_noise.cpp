@@ -140,13 +140,11 @@ struct Columns {
   Columns() = default;
   Columns(const net::ProductSide& side, std::int64_t rows) {
     const auto depth = static_cast<std::int64_t>(side.gather->depth.size());
-    const std::int64_t height = side.stack.rows(side.source->size());
-    const std::int64_t bytes = side.stack.width * static_cast<std::int64_t>(sizeof(float));
     const std::int64_t all = side.stack.count() * rows, samples = side.source->dim(0);
     values = all % samples == 0 ? net::Tensor({samples, all / samples, depth})
                                 : net::Tensor({all, depth});
     gather = unit::Gather::matrix(rows, depth);
-    net::StackReader read(side.stack, height, bytes, side.source->data.data());
+    net::StackReader read(side);
     std::vector<float> padded;
     float* to = values.data.data();
     for (std::int64_t b = 0; b < side.stack.count(); ++b) {

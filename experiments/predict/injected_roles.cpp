@@ -6,6 +6,7 @@
 #include "emu/net/graph.hpp"
 #include "emu/net/memory_plan.hpp"
 #include "policies/calibrate/static_scale.hpp"
+#include "policies/numerics/operands/operand_scales.hpp"
 #include "policies/numerics/quantized_tensor.hpp"
 #include "policies/recipe/unit_operands.hpp"
 

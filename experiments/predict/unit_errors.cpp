@@ -70,15 +70,13 @@ struct Lines {
 Lines lines_of(const net::ProductSide& side, std::int64_t matrix, std::int64_t rows,
                std::int64_t most, std::int64_t draw, const UnitErrors::Scales& scales, bool codes) {
   const float zero = codes ? static_cast<float>(scales.zero_point) : 0;
-  const std::int64_t height = side.stack.rows(side.source->size());
-  const std::int64_t bytes = side.stack.width * static_cast<std::int64_t>(sizeof(float));
   const std::int64_t b = side.stack.count() == 1 ? 0 : matrix;
   const unit::Gather& gather = *side.gather;
   Lines out;
   out.depth = std::ssize(gather.depth);
   const std::int64_t count = std::min(rows, most);
   const auto for_each = [&](const float* source, const auto& visit) {
-    net::StackReader read(side.stack, height, bytes, source);
+    net::StackReader read(side, source);
     const auto* const own = reinterpret_cast<const float*>(read.at(b));
     std::vector<float> padded;
     if (!gather.padding.identity()) {

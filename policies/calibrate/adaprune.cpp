@@ -12,13 +12,12 @@ void AdaPrune::product(const net::Step& step, const net::Product& p) {
   net::Numerics::product(step, p);
   if (p.b.role != net::Role::weight || !layers_.contains(p.layer)) return;
   auto [found, fresh] = squares_.try_emplace(std::string(p.layer));
-  const std::int64_t weights = p.b.stack.count(), inner = p.d_stack.inner;
+  const std::int64_t weights = p.b.stack.count();
   if (fresh) found->second.assign(static_cast<std::size_t>(weights), LeastSquares(p.k, p.n));
   std::vector<float> y(static_cast<std::size_t>(p.m * p.n));
   for (std::int64_t i = 0; i < p.d_stack.count(); ++i) {
-    const float* const d = p.d + (i / inner * p.m * inner + i % inner) * p.n;
     for (std::int64_t r = 0; r < p.m; ++r)
-      std::copy_n(d + r * inner * p.n, p.n, y.data() + r * p.n);
+      std::copy_n(p.d + p.d_stack.row(i, r, p.m) * p.n, p.n, y.data() + r * p.n);
     found->second[static_cast<std::size_t>(weights == 1 ? 0 : i)].add(p, i, y.data());
   }
 }

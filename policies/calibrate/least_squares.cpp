@@ -245,10 +245,7 @@ double LeastSquares::squared_error(const float* weights) const {
 
 std::vector<float> operand_rows(const net::ProductSide& side, std::int64_t matrix,
                                 std::int64_t first, std::int64_t count) {
-  const net::Stack& stack = side.stack;
-  net::StackReader reader(stack, stack.rows(side.source->size()),
-                          stack.width * static_cast<std::int64_t>(sizeof(float)),
-                          side.source->data.data());
+  net::StackReader reader(side);
   const auto* source = reinterpret_cast<const float*>(reader.at(matrix));
   const unit::Gather& gather = *side.gather;
   std::vector<float> padded;

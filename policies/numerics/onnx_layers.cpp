@@ -11,6 +11,7 @@
 #include "formats/containers.hpp"
 #include "formats/error.hpp"
 #include "policies/numerics/weight_tiles.hpp"
+#include "policies/recipe/unit_operands.hpp"
 
 namespace numemu::policies {
 namespace {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "emu/net/tensor.hpp"
-#include "policies/numerics/block_lines.hpp"
+#include "policies/numerics/operands/block_lines.hpp"
 #include "policies/numerics/weight_tiles.hpp"
 
 namespace numemu::policies {

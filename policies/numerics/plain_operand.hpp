@@ -2,7 +2,8 @@
 #pragma once
 #include <optional>
 
-#include "policies/numerics/operand_side.hpp"
+#include "emu/net/product.hpp"
+#include "policies/numerics/operands/operand_scales.hpp"
 #include "policies/numerics/recipe_layer.hpp"
 #include "policies/numerics/scale_groups.hpp"
 #include "policies/recipe/unit_operands.hpp"

@@ -1,9 +1,9 @@
 // One product under a recipe: its operands quantized, multiplied on the unit, scaled back.
 #pragma once
+#include <cstdint>
 #include <functional>
 
 #include "emu/net/numerics.hpp"
-#include "policies/numerics/operand_side.hpp"
 #include "policies/numerics/recipe_layer.hpp"
 
 namespace numemu::policies {

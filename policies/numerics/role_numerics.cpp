@@ -13,7 +13,7 @@
 #include "formats/error.hpp"
 #include "policies/calibrate/reference.hpp"
 #include "policies/calibrate/static_scale.hpp"
-#include "policies/numerics/operand_scales.hpp"
+#include "policies/numerics/operands/operand_scales.hpp"
 #include "policies/numerics/plain_operand.hpp"
 #include "policies/numerics/random_identity.hpp"
 #include "policies/numerics/recipe_product.hpp"

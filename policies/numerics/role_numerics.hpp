@@ -12,7 +12,6 @@
 #include "emu/net/graph.hpp"
 #include "emu/net/numerics.hpp"
 #include "policies/calibrate/static_scale.hpp"
-#include "policies/numerics/operand_side.hpp"
 #include "policies/numerics/recipe_layer.hpp"
 #include "policies/policy.hpp"
 #include "policies/recipe/bound_recipe.hpp"

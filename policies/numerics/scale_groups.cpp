@@ -4,7 +4,7 @@
 
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/net/ops/matmul.hpp"
-#include "policies/numerics/operand_scales.hpp"
+#include "policies/numerics/operands/operand_scales.hpp"
 
 namespace numemu::policies {
 namespace {

@@ -12,8 +12,8 @@
 #include "emu/net/profile.hpp"
 #include "emu/unit/unit.hpp"
 #include "formats/error.hpp"
-#include "policies/numerics/operand_scales.hpp"
-#include "policies/numerics/operand_side.hpp"
+#include "policies/numerics/operands/copied_side.hpp"
+#include "policies/numerics/operands/operand_scales.hpp"
 #include "policies/numerics/weight_tiles.hpp"
 
 namespace numemu::policies {
@@ -90,9 +90,7 @@ void SlicedSide::read_tiles(const RoleQuantizer& quantizer, const net::ProductSi
 
 std::int64_t SlicedSide::line(std::int64_t b, std::int64_t r) const {
   const std::int64_t matrix = stack_.count() == 1 ? 0 : b;
-  const std::int64_t outer = matrix / stack_.inner, inner = matrix % stack_.inner;
-  if (transposed_) return (outer * stack_.inner + inner) * stack_.width + r;
-  return (outer * rows_ + r) * stack_.inner + inner;
+  return transposed_ ? matrix * stack_.width + r : stack_.row(matrix, r, rows_);
 }
 
 const std::uint8_t* SlicedSide::codes(std::int64_t b, std::int64_t r) const {
@@ -113,13 +111,12 @@ void multiply_slices(const unit::Unit& unit, const net::Product& p, const Sliced
         "layer {}, {}: unit {} reads codes: expected blocks of one size, found {} and {}", p.layer,
         net::to_string(p.kind), unit.row().name, a.block(), b.block()));
   }
-  const std::int64_t block = a.block(), inner = p.d_stack.inner;
+  const std::int64_t block = a.block();
   std::vector<std::uint8_t> left(static_cast<std::size_t>(p.m * block)),
       right(static_cast<std::size_t>(p.n * block));
   std::vector<float> sums(static_cast<std::size_t>(p.m * p.n)), of_b(static_cast<std::size_t>(p.n));
   std::uint32_t number = 0;
   for (std::int64_t i = 0; i < p.d_stack.count(); ++i) {
-    float* const matrix = p.d + (i / inner * p.m * inner + i % inner) * p.n;
     for (std::int64_t first = 0, slice = 0; first < p.k; first += block, ++slice) {
       const std::int64_t width = std::min(block, p.k - first);
       for (std::int64_t r = 0; r < p.m; ++r)
@@ -142,7 +139,7 @@ void multiply_slices(const unit::Unit& unit, const net::Product& p, const Sliced
                      .tensor = random.tensor + number++});
       net::for_each_row(p.m, p.n, [&](std::int64_t r) {
         const float of_a = a.scale(i, r, slice);
-        float* const d = matrix + r * inner * p.n;
+        float* const d = p.d + p.d_stack.row(i, r, p.m) * p.n;
         for (std::int64_t c = 0; c < p.n; ++c)
           d[c] =
               net::neutral(std::fma(of_a * of_b[c], sums[r * p.n + c], slice == 0 ? 0.0f : d[c]));

@@ -6,7 +6,7 @@
 
 #include "emu/net/product.hpp"
 #include "emu/unit/unit.hpp"
-#include "policies/numerics/block_lines.hpp"
+#include "policies/numerics/operands/block_lines.hpp"
 #include "policies/recipe/role_quantizer.hpp"
 
 namespace numemu::policies {

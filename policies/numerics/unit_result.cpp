@@ -269,8 +269,7 @@ std::vector<std::int64_t> code_sums(const net::ProductSide& side, const net::Sou
   const float* const values = value_table(*source.format);
   const unit::Gather& gather = *side.gather;
   const auto rows = static_cast<std::int64_t>(gather.row.size());
-  net::StackReader reader(side.stack, side.stack.rows(side.source->size()), side.stack.width,
-                          source.codes);
+  net::StackReader reader(side, source);
   std::vector<std::uint8_t> padded;
   std::vector<std::int64_t> sums(static_cast<std::size_t>(side.stack.count() * rows));
   for (std::int64_t m = 0; m < side.stack.count(); ++m) {

@@ -9,7 +9,7 @@
 #include "emu/net/product.hpp"
 #include "emu/unit/unit.hpp"
 #include "formats/format.hpp"
-#include "policies/numerics/operand_scales.hpp"
+#include "policies/numerics/operands/operand_scales.hpp"
 #include "policies/numerics/overflow_sample.hpp"
 #include "policies/numerics/recipe_layer.hpp"
 

@@ -8,7 +8,7 @@
 #include "emu/net/profile.hpp"
 #include "formats/error.hpp"
 #include "formats/quantize.hpp"
-#include "policies/numerics/block_lines.hpp"
+#include "policies/numerics/operands/block_lines.hpp"
 #include "policies/numerics/quantized_tensor.hpp"
 #include "policies/numerics/random_identity.hpp"
 #include "policies/policy.hpp"

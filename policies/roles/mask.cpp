@@ -15,7 +15,7 @@
 #include "policies/calibrate/adaprune.hpp"
 #include "policies/mask/prune.hpp"
 #include "policies/mask/weight_mask.hpp"
-#include "policies/numerics/operand_scales.hpp"
+#include "policies/numerics/operands/operand_scales.hpp"
 #include "policies/policy.hpp"
 #include "policies/recipe/bound_recipe.hpp"
 

@@ -1,9 +1,10 @@
 // Products on sparse units against operands compressed and multiplied by hand.
+#include "policies/numerics/operands/sparse_operand.hpp"
+
 #include "emu/net/ops/conv.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/unit/sparse/compress.hpp"
 #include "formats/error.hpp"
-#include "policies/numerics/operand_side.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 #include "tests/policies/one_layer.hpp"

@@ -1,4 +1,4 @@
-#include "policies/numerics/block_lines.hpp"
+#include "policies/numerics/operands/block_lines.hpp"
 
 #include <algorithm>
 

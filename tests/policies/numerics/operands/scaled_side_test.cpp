@@ -1,5 +1,6 @@
 // Gathers of whole blocks: what they reach, and what they refuse.
-#include "policies/numerics/operand_side.hpp"
+#include "policies/numerics/operands/scaled_side.hpp"
+
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 

@@ -1,5 +1,6 @@
 // Gathered operands: tiles of at most 1 MiB give the bits of the whole.
-#include "policies/numerics/operand_side.hpp"
+#include "policies/numerics/operands/gathered_side.hpp"
+
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 

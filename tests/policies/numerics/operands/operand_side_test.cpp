@@ -1,5 +1,5 @@
 // Products tile by tile against the whole product.
-#include "policies/numerics/operand_side.hpp"
+#include "policies/numerics/operands/operand_side.hpp"
 
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"

@@ -1,4 +1,4 @@
-#include "policies/numerics/operand_scales.hpp"
+#include "policies/numerics/operands/operand_scales.hpp"
 
 #include <utility>
 
@@ -70,7 +70,7 @@ OperandScales row_scales(const net::Product& p, const net::ProductSide& side,
            "layers are in fprop and dgrad");
   }
   const bool left = &side == &p.a;
-  const std::int64_t count = p.d_stack.count(), inner = p.d_stack.inner;
+  const std::int64_t count = p.d_stack.count();
   const std::int64_t operand_rows = left ? p.m : p.n;
   const bool shared = side.stack.count() == 1;
   OperandScales result;
@@ -78,14 +78,11 @@ OperandScales row_scales(const net::Product& p, const net::ProductSide& side,
   result.matrices = left || shared ? 1 : count;
   result.values.resize(static_cast<std::size_t>((left || !shared ? count : 1) * operand_rows));
   for (std::int64_t b = 0; b < (left || !shared ? count : 1); ++b) {
-    const std::int64_t outer = b / inner, in = b % inner;
-    // The matrices of the source may lie otherwise than those of D: the heads of scores.
-    const std::int64_t from = b / side.stack.inner, beside = b % side.stack.inner;
     for (std::int64_t r = 0; r < operand_rows; ++r) {
       const std::int64_t row = gather.row[r] / width;
-      const std::int64_t line = shared ? row : (from * rows + row) * side.stack.inner + beside;
-      result.values[left ? (outer * operand_rows + r) * inner + in : b * operand_rows + r] =
-          scales[line];
+      // The matrices of the source may lie otherwise than those of D: the heads of scores.
+      const std::int64_t line = shared ? row : side.stack.row(b, row, rows);
+      result.values[left ? p.d_stack.row(b, r, operand_rows) : b * operand_rows + r] = scales[line];
     }
   }
   return result;

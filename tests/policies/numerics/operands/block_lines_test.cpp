@@ -1,5 +1,5 @@
 // Blocks along the width of a source, or along its rows, against layouts of the source itself.
-#include "policies/numerics/block_lines.hpp"
+#include "policies/numerics/operands/block_lines.hpp"
 
 #include <array>
 

@@ -1,5 +1,5 @@
 // Scales of lines, columns and samples, applied with one rounding each.
-#include "policies/numerics/operand_scales.hpp"
+#include "policies/numerics/operands/operand_scales.hpp"
 
 #include <algorithm>
 #include <cmath>
