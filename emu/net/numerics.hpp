@@ -82,6 +82,10 @@ struct Stack {
   }
 };
 
+/// Which operand of a product: the left one, A, or the right one, B.
+enum class Side : std::uint8_t { a, b };
+inline Side other_side(Side side) { return side == Side::a ? Side::b : Side::a; }
+
 /// One side of a product: the unpadded source tensor and the rule that reads the operand from each
 /// of its matrices.
 struct ProductSide {
@@ -111,6 +115,11 @@ struct Product {
   /// Which of the layer's `repetitions` products of this kind in a pass it is (time steps of a
   /// recurrence, in the order they are computed).
   std::int64_t repetition = 0, repetitions = 1;
+
+  ProductSide& side(Side which) { return which == Side::a ? a : b; }
+  const ProductSide& side(Side which) const { return which == Side::a ? a : b; }
+  /// Of that operand of one product.
+  std::int64_t rows(Side which) const { return which == Side::a ? m : n; }
 
   /// That number among the products of all parts of a training step's batch.
   std::int64_t repetition_in(const Step& step) const {

@@ -14,22 +14,24 @@
 namespace numemu::experiments {
 
 std::int64_t samples_of(const InjectedRoles::Operand& operand, const net::Product& p,
-                        const net::ProductSide& side) {
-  return policies::separable_samples(p, side, operand.one_sample || side.role == net::Role::weight);
+                        net::Side which) {
+  return policies::separable_samples(p, which,
+                                     operand.one_sample || p.side(which).role == net::Role::weight);
 }
 
 namespace {
 
 /// Scales of the elements of an operand without blocks, in its order.
-void plain_scales(const InjectedRoles::Operand& operand, const net::Product& p,
-                  const net::ProductSide& side, float* scales) {
+void plain_scales(const InjectedRoles::Operand& operand, const net::Product& p, net::Side which,
+                  float* scales) {
+  const net::ProductSide& side = p.side(which);
   const std::int64_t n = side.source->size();
   if (operand.scale) {
     std::fill_n(scales, n, operand.scale->scale);
     return;
   }
   const policies::ScaleGroups groups = policies::scale_groups(
-      operand.quantizer.policy(), operand.role, p, side, samples_of(operand, p, side));
+      operand.quantizer.policy(), operand.role, p, side, samples_of(operand, p, which));
   thread_local std::vector<float> copy;
   const float* const x = policies::in_groups(groups, side, copy);
   const std::vector<float> chosen = policies::choose_scales(operand.quantizer, x, n, groups.count);
@@ -66,13 +68,14 @@ void expand_minima(const BlockLayout& layout, const float* x, float* shifts) {
 
 /// The same of one in blocks, which run along the lines that the product reduces; of minima the
 /// shifts, too.
-void line_scales(const InjectedRoles::Operand& operand, const net::Product& p,
-                 const net::ProductSide& side, float* scales, std::vector<float>& shifts) {
+void line_scales(const InjectedRoles::Operand& operand, const net::Product& p, net::Side which,
+                 float* scales, std::vector<float>& shifts) {
+  const net::ProductSide& side = p.side(which);
   const policies::RolePolicy& policy = operand.quantizer.policy();
   const bool along_depth = policy.axis == policies::BlockAxis::reduction || operand.slices;
   const bool in_order =
-      along_depth && side.role == net::Role::weight && policies::reads_in_order(p, side);
-  const policies::Lines lines = in_order ? policies::Lines(side, p.k) : policies::Lines(p, side);
+      along_depth && side.role == net::Role::weight && policies::reads_in_order(p, which);
+  const policies::Lines lines = in_order ? policies::Lines(side, p.k) : policies::Lines(p, which);
   const bool turned = lines.transposed && lines.across != 1;
   const float* x = side.source->data.data();
   thread_local std::vector<float> copy, factors;
@@ -83,7 +86,7 @@ void line_scales(const InjectedRoles::Operand& operand, const net::Product& p,
     x = copy.data();
   }
   float* const to = turned ? factors.data() : scales;
-  const std::int64_t samples = policy.block->tensor_scale ? samples_of(operand, p, side) : 1;
+  const std::int64_t samples = policy.block->tensor_scale ? samples_of(operand, p, which) : 1;
   const std::int64_t share = lines.lines / samples;
   const BlockLayout layout = block_layout(*policy.block, {share, lines.length}, 1);
   for (std::int64_t s = 0; s < samples; ++s)
@@ -114,15 +117,15 @@ void tile_scales(const InjectedRoles::Operand& operand, const net::Tensor& weigh
 }  // namespace
 
 ElementScales operand_scales(const InjectedRoles::Operand& operand, const net::Product& p,
-                             const net::ProductSide& side) {
-  const net::Tensor& x = *side.source;
+                             net::Side which) {
+  const net::Tensor& x = *p.side(which).source;
   ElementScales out{std::vector<float>(x.data.size()), {}};
   if (operand.quantizer.policy().granularity == policies::Granularity::tile) {
     tile_scales(operand, x, out.scales.data());
   } else if (operand.quantizer.blocks()) {
-    line_scales(operand, p, side, out.scales.data(), out.shifts);
+    line_scales(operand, p, which, out.scales.data(), out.shifts);
   } else {
-    plain_scales(operand, p, side, out.scales.data());
+    plain_scales(operand, p, which, out.scales.data());
   }
   return out;
 }

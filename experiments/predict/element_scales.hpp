@@ -15,13 +15,11 @@ struct ElementScales {
 };
 
 /// How many samples of a side have scales of their own.
-std::int64_t samples_of(const InjectedRoles::Operand&, const net::Product&,
-                        const net::ProductSide&);
+std::int64_t samples_of(const InjectedRoles::Operand&, const net::Product&, net::Side);
 
 /// Of an operand of a product as it comes: one of its numbers each for a layer, a sample, a row, or
 /// for blocks along the lines that the product reduces, or tiles.
-ElementScales operand_scales(const InjectedRoles::Operand&, const net::Product&,
-                             const net::ProductSide&);
+ElementScales operand_scales(const InjectedRoles::Operand&, const net::Product&, net::Side);
 
 /// Of a table that is looked up: of its rows, of blocks in them, or of all.
 std::vector<float> table_scales(const InjectedRoles::Operand&, const net::Tensor& parameter);

@@ -174,12 +174,11 @@ struct Columns {
 };
 
 /// Whether an element has several codes: one in every line of blocks that reads it.
-bool has_columns(const InjectedRoles::Operand& operand, const net::Product& p,
-                 const net::ProductSide& side) {
+bool has_columns(const InjectedRoles::Operand& operand, const net::Product& p, net::Side which) {
   const policies::RolePolicy& policy = operand.quantizer.policy();
-  if (operand.slices) return !policies::reads_whole_lines(p, side);
+  if (operand.slices) return !policies::reads_whole_lines(p, p.side(which));
   return policy.block != nullptr && policy.axis == policies::BlockAxis::reduction &&
-         !policies::reads_in_order(p, side);
+         !policies::reads_in_order(p, which);
 }
 
 /// How many of some results, in ascending order, are less than a number: even bins between the
@@ -265,15 +264,15 @@ void InjectedNoise::product(const net::Step& step, const net::Product& p) {
   Columns columns;
   Disturbed left, right;
   if (layer.left != nullptr) {
-    if (has_columns(*layer.left, p, p.a)) {
+    if (has_columns(*layer.left, p, net::Side::a)) {
       columns = Columns(p.a, p.m);
       changed.a = columns.side(p.a);
     }
-    left = disturbed(*layer.left, changed, changed.a);
+    left = disturbed(*layer.left, changed, net::Side::a);
     changed.a.source = &left.values;
   }
   if (layer.right != nullptr) {
-    right = disturbed(*layer.right, p, p.b);
+    right = disturbed(*layer.right, p, net::Side::b);
     changed.b.source = &right.values;
   }
   net::Numerics::product(step, changed);
@@ -291,7 +290,7 @@ void InjectedNoise::product(const net::Step& step, const net::Product& p) {
   }
   if (layer.output == nullptr) return;
   const net::Shape shape = {p.d_stack.outer * p.m, p.d_stack.inner * p.n};
-  disturb_stored(*layer.output, shape, samples_of(*layer.output, p, p.a), p.d);
+  disturb_stored(*layer.output, shape, samples_of(*layer.output, p, net::Side::a), p.d);
 }
 
 void InjectedNoise::add_unit_errors(const net::Product& p, const std::vector<ResultError>& errors) {
@@ -380,8 +379,8 @@ net::SharedTensor InjectedNoise::table(const net::Step&, std::string_view node,
 }
 
 InjectedNoise::Disturbed InjectedNoise::disturbed(const InjectedRoles::Operand& operand,
-                                                  const net::Product& p,
-                                                  const net::ProductSide& side) const {
+                                                  const net::Product& p, net::Side which) const {
+  const net::ProductSide& side = p.side(which);
   const net::Tensor& x = *side.source;
   Disturbed out{.values = {}, .codes = {}, .scales = {}};
   if (x.size() == 0 || x.shape.empty()) {
@@ -389,7 +388,7 @@ InjectedNoise::Disturbed InjectedNoise::disturbed(const InjectedRoles::Operand& 
     return out;
   }
   // Not kept between calls: a network's largest weight would stay in memory twice per thread.
-  auto [scales, shifts] = operand_scales(operand, p, side);
+  auto [scales, shifts] = operand_scales(operand, p, which);
   out.values = drawn(operand, x, scales, shifts, side.role == net::Role::weight);
   if (!samples_units(p.layer)) return out;
   if (!shifts.empty()) {  // the nearest codes are float32 numbers

@@ -55,8 +55,7 @@ class InjectedNoise : public net::Numerics {
     net::Tensor values, codes;
     UnitErrors::Scales scales;  ///< of codes; empty in blocks, whose codes are values
   };
-  Disturbed disturbed(const InjectedRoles::Operand&, const net::Product&,
-                      const net::ProductSide&) const;
+  Disturbed disturbed(const InjectedRoles::Operand&, const net::Product&, net::Side) const;
   bool samples_units(std::string_view layer) const;
   void add_unit_errors(const net::Product&, const std::vector<ResultError>&);
   /// Of a tensor that is stored: its scales are those of `shape` and of each of `samples` shares.

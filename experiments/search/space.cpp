@@ -199,7 +199,7 @@ bool holds_any_size(const Format* format) {
 int bits_of(const unit::Register& r) { return r.format != nullptr ? r.format->bits : r.bits; }
 
 std::vector<bool> taken(const unit::Unit& unit, const std::vector<SearchOption>& options,
-                        policies::Side side) {
+                        net::Side side) {
   std::vector<bool> out;
   for (const SearchOption& option : options) {
     bool takes = true;
@@ -258,8 +258,8 @@ std::vector<RankedUnit> ranked_units(const std::vector<std::string>& names,
     const unit::UnitDescription* const u = unit.description();
     RankedUnit ranked{.name = name,
                       .adder_bits = adder_bits(unit),
-                      .weights = taken(unit, weights, policies::Side::b),
-                      .activations = taken(unit, activations, policies::Side::a)};
+                      .weights = taken(unit, weights, net::Side::b),
+                      .activations = taken(unit, activations, net::Side::a)};
     if (u != nullptr && unit_adds_noise(unit.row().name))
       ranked.any_size = !unit::is_integer_core(*u) && holds_any_size(u->accumulator.format) &&
                         holds_any_size(unit::result_format(*u));

@@ -184,8 +184,9 @@ void note_lost_signs(const RolePolicy& policy, const net::Tensor& x, const std::
 void note_wider(const LayerRecipe& layer, const std::optional<RolePolicy>& policy, bool left,
                 const std::string& place, Causes& causes) {
   const unit::Unit& unit = layer.unit(net::GemmKind::fprop);
-  const bool turned = sparse_side(layer, net::GemmKind::fprop) == Side::b;
-  const Format* const wide = wider_operand(unit, policy, left != turned ? Side::a : Side::b);
+  const bool turned = sparse_side(layer, net::GemmKind::fprop) == net::Side::b;
+  const Format* const wide =
+      wider_operand(unit, policy, left != turned ? net::Side::a : net::Side::b);
   if (wide == nullptr) return;
   causes[{fmt::format("{} reads codes of {} as {}, which has all their values", unit.row().name,
                       policy->format->name, wide->name),

@@ -8,8 +8,9 @@
 
 namespace numemu::policies {
 
-void prepare_plain(const RoleQuantizer& quantizer, const net::Product& p,
-                   const net::ProductSide& side, const PlainPreparation& how, PlainOperand& out) {
+void prepare_plain(const RoleQuantizer& quantizer, const net::Product& p, net::Side which,
+                   const PlainPreparation& how, PlainOperand& out) {
+  const net::ProductSide& side = p.side(which);
   const net::Tensor& x = *side.source;
   net::require_elements(x, fmt::format("{}/{}", p.layer, net::to_string(side.role)));
   out.dequantized = quantizer.blocks();
@@ -21,7 +22,7 @@ void prepare_plain(const RoleQuantizer& quantizer, const net::Product& p,
   if (quantizer.blocks()) {
     const bool reduction = quantizer.policy().axis == BlockAxis::reduction;
     out.flags =
-        quantize_lines(quantizer, side, reduction ? Lines(side, p.k) : Lines(p, side), how.random,
+        quantize_lines(quantizer, side, reduction ? Lines(side, p.k) : Lines(p, which), how.random,
                        quantizer.policy().block->tensor_scale ? how.samples : 1, out.values);
     return;
   }
@@ -69,9 +70,9 @@ net::SourceCodes codes_of(const RoleQuantizer&, const PlainOperand& operand) {
   return {read.format, read.codes()};
 }
 
-OperandScales scales_of(const RoleQuantizer& quantizer, const net::Product& p,
-                        const net::ProductSide& side, const ScaleGroups& groups,
-                        const PlainOperand& operand) {
+OperandScales scales_of(const RoleQuantizer& quantizer, const net::Product& p, net::Side which,
+                        const ScaleGroups& groups, const PlainOperand& operand) {
+  const net::ProductSide& side = p.side(which);
   if (operand.dequantized) return {};
   const std::vector<float>& scales = operand.codes.scales;
   if (groups.columns) return {OperandScales::Kind::column, scales, side.stack.count()};
@@ -79,10 +80,10 @@ OperandScales scales_of(const RoleQuantizer& quantizer, const net::Product& p,
   const std::string key = "roles." + role + ".granularity";
   switch (quantizer.policy().granularity) {
     case Granularity::channel:
-      if (side.role == net::Role::weight) return channel_scales(p, side, scales, key.c_str());
-      return row_scales(p, side, scales, key.c_str());
+      if (side.role == net::Role::weight) return channel_scales(p, which, scales, key.c_str());
+      return row_scales(p, which, scales, key.c_str());
     case Granularity::row:
-      return row_scales(p, side, scales, key.c_str());
+      return row_scales(p, which, scales, key.c_str());
     default:
       return sample_scales(p, scales);
   }

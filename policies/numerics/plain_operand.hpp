@@ -22,13 +22,13 @@ struct PlainPreparation {
 
 /// Quantizes a side's source. Where the scales cannot wait for the results, the operand is the
 /// dequantized numbers.
-void prepare_plain(const RoleQuantizer&, const net::Product&, const net::ProductSide&,
-                   const PlainPreparation&, PlainOperand&);
+void prepare_plain(const RoleQuantizer&, const net::Product&, net::Side, const PlainPreparation&,
+                   PlainOperand&);
 
 /// What the unit reads, and the scales that remain to be applied. Throws Error naming the layer
 /// where they cannot be.
 net::SourceCodes codes_of(const RoleQuantizer&, const PlainOperand&);
-OperandScales scales_of(const RoleQuantizer&, const net::Product&, const net::ProductSide&,
-                        const ScaleGroups&, const PlainOperand&);
+OperandScales scales_of(const RoleQuantizer&, const net::Product&, net::Side, const ScaleGroups&,
+                        const PlainOperand&);
 
 }  // namespace numemu::policies

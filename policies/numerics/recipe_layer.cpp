@@ -48,6 +48,13 @@ std::optional<RoleQuantizer> quantizer_of(const std::optional<RolePolicy>& polic
   return RoleQuantizer(*policy);
 }
 
+/// Whether the side is a right operand of fprop that is an activation. wgrad reads the left one on
+/// its right.
+bool reads_second(const net::Product& p, net::Side which) {
+  return which == net::Side::b && p.kind != net::GemmKind::wgrad &&
+         p.b.role == net::Role::activation;
+}
+
 const RoleQuantizer* pointer(const std::optional<RoleQuantizer>& q) { return q ? &*q : nullptr; }
 
 }  // namespace
@@ -61,17 +68,13 @@ RecipeLayer::RecipeLayer(LayerRecipe layer, net::Role of_right)
   second = quantizer_of(recipe.role(right, net::GemmKind::fprop));
 }
 
-net::Role RecipeLayer::operand(const net::Product& p, const net::ProductSide& side) const {
-  // wgrad reads the left operand of the forward product.
-  const bool second_read = &side == &p.b && p.kind != net::GemmKind::wgrad;
-  return side.role == net::Role::activation && second_read ? right : side.role;
+net::Role RecipeLayer::operand(const net::Product& p, net::Side which) const {
+  return reads_second(p, which) ? right : p.side(which).role;
 }
 
-const RoleQuantizer* RecipeLayer::quantizer(const net::Product& p,
-                                            const net::ProductSide& side) const {
-  const bool second_read = &side == &p.b && p.kind != net::GemmKind::wgrad;
-  if (side.role == net::Role::activation && second_read) return pointer(second);
-  return pointer(quantizers[operand_part(side.role, p.kind)]);
+const RoleQuantizer* RecipeLayer::quantizer(const net::Product& p, net::Side which) const {
+  if (reads_second(p, which)) return pointer(second);
+  return pointer(quantizers[operand_part(p.side(which).role, p.kind)]);
 }
 
 bool RecipeLayer::stochastic_unit(net::GemmKind kind) const {

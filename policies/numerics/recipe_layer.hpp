@@ -84,9 +84,9 @@ struct RecipeLayer {
   std::optional<RoleQuantizer> second;  ///< right operand of fprop where it is an activation
 
   /// What a side of a product holds: its role, or key or value.
-  net::Role operand(const net::Product&, const net::ProductSide&) const;
+  net::Role operand(const net::Product&, net::Side) const;
   /// Of an operand; null where it stays float32.
-  const RoleQuantizer* quantizer(const net::Product&, const net::ProductSide&) const;
+  const RoleQuantizer* quantizer(const net::Product&, net::Side) const;
   const std::optional<RoleQuantizer>& operator[](RolePart part) const { return quantizers[part]; }
   bool stochastic_unit(net::GemmKind) const;
   bool one_sample = false;  ///< of a network whose arrays are one sample: one scale for a tensor

@@ -32,6 +32,7 @@ using net::GemmKind;
 
 /// One side of the current product.
 struct ReadSide {
+  net::Side which;
   const net::ProductSide& source;
   const RoleQuantizer* quantizer;  ///< null: float32
   PlainPreparation how = {};
@@ -56,8 +57,8 @@ class Run {
         unit_(layer.recipe.unit(product.kind)),
         sampled_(unit_, run.turn()),
         multiplier_(product.kind == GemmKind::fprop ? sampled_ : unit_),
-        a_(side(product.a)),
-        b_(side(product.b)) {}
+        a_(side(net::Side::a)),
+        b_(side(net::Side::b)) {}
 
   void go() {
     if (p_.d_stack.count() * p_.m * p_.n == 0) return;
@@ -96,16 +97,17 @@ class Run {
     if (layer_[RolePart::output]->stochastic()) random = piece("output", p_.d_stack.outer * p_.m);
     const bool apart = run_.frozen && run_.phase == net::Phase::inference;
     fake_quantize(*layer_[RolePart::output], {p_.d_stack.outer * p_.m, p_.d_stack.inner * p_.n},
-                  p_.d, apart ? samples_of(p_.a) : 1, random);
+                  p_.d, apart ? samples_of(net::Side::a) : 1, random);
   }
 
  private:
-  ReadSide side(const net::ProductSide& source) {
-    ReadSide s{.source = source, .quantizer = layer_.quantizer(p_, source)};
+  ReadSide side(net::Side which) {
+    const net::ProductSide& source = p_.side(which);
+    ReadSide s{.which = which, .source = source, .quantizer = layer_.quantizer(p_, which)};
     if (s.quantizer == nullptr) return s;
     const RolePolicy& policy = s.quantizer->policy();
-    const bool is_a = (&source == &p_.a) != (sparse_side(layer_.recipe, p_.kind) == Side::b);
-    s.how.wide = wider_operand(unit_, policy, is_a ? Side::a : Side::b);
+    const bool turned = sparse_side(layer_.recipe, p_.kind) == net::Side::b;
+    s.how.wide = wider_operand(unit_, policy, turned ? net::other_side(which) : which);
     const bool inference = run_.phase == net::Phase::inference;
     if (s.quantizer->stochastic()) {
       s.how.random.source =
@@ -114,32 +116,32 @@ class Run {
     }
     if (source.scale && policy.history > 0) s.how.fixed = TensorScale{*source.scale};
     if (source.role != net::Role::weight && run_.frozen && inference) {
-      s.how.fixed = &source == &p_.a ? layer_.activation_scale : layer_.second_scale;
-      s.how.samples = samples_of(source);
+      s.how.fixed = which == net::Side::a ? layer_.activation_scale : layer_.second_scale;
+      s.how.samples = samples_of(which);
     }
     // In inference only weights are read again; frozen ones keep their codes.
     if (!inference || (source.role == net::Role::weight && !run_.frozen))
-      s.how.memo = &layer_.memos[static_cast<std::size_t>(layer_.operand(p_, source))];
+      s.how.memo = &layer_.memos[static_cast<std::size_t>(layer_.operand(p_, which))];
     if (s.quantizer->blocks()) {
       // A tensor scale is one of a matrix as it is gathered.
       s.in_order = s.reduction() && source.role == net::Role::weight &&
-                   !policy.block->tensor_scale && reads_in_order(p_, source);
+                   !policy.block->tensor_scale && reads_in_order(p_, which);
     } else {
-      s.how.groups = scale_groups(policy, layer_.operand(p_, source), p_, source, s.how.samples);
-      if (!s.how.groups.of_results) require_float32(source);
-      if (policy.zero_point && p_.kind != GemmKind::fprop) require_float32(source);
+      s.how.groups = scale_groups(policy, layer_.operand(p_, which), p_, source, s.how.samples);
+      if (!s.how.groups.of_results) require_float32(which);
+      if (policy.zero_point && p_.kind != GemmKind::fprop) require_float32(which);
     }
     return s;
   }
 
   /// Where scales cannot wait for the results the unit reads dequantized numbers.
-  void require_float32(const net::ProductSide& side) const {
-    if (&side == &p_.a ? unit_.accepts_a(float32()) : unit_.accepts_b(float32())) return;
-    const RolePolicy& policy = layer_.quantizer(p_, side)->policy();
+  void require_float32(net::Side which) const {
+    if (which == net::Side::a ? unit_.accepts_a(float32()) : unit_.accepts_b(float32())) return;
+    const RolePolicy& policy = layer_.quantizer(p_, which)->policy();
     throw Error(fmt::format(
         "layer {}, {}: roles.{}.{}; expected a unit that takes float32, which reads dequantized "
         "numbers, not {}",
-        p_.layer, net::to_string(p_.kind), net::to_string(layer_.operand(p_, side)),
+        p_.layer, net::to_string(p_.kind), net::to_string(layer_.operand(p_, which)),
         policy.zero_point ? "zero_point 'calibrated': zero points are those of fprop"
         : policy.granularity == Granularity::row
             ? "granularity 'row': its scales vary along the depth of this product"
@@ -148,8 +150,8 @@ class Run {
   }
 
   /// How many samples of the side have scales of their own.
-  std::int64_t samples_of(const net::ProductSide& source) const {
-    return separable_samples(p_, source, layer_.one_sample);
+  std::int64_t samples_of(net::Side which) const {
+    return separable_samples(p_, which, layer_.one_sample);
   }
 
   /// Of the source in the stream of its random bits: in inference the samples before the batch come
@@ -167,7 +169,7 @@ class Run {
     random.source.seed = run_.seed;
     random.source.tensor =
         tensor_word(fmt::format("{}/{}/{}/{}", p_.layer, role, run_.step, net::to_string(p_.kind)));
-    const std::int64_t samples = samples_of(p_.a);
+    const std::int64_t samples = samples_of(net::Side::a);
     if (run_.phase == net::Phase::inference)
       random.first = run_.first_sample * (lines / samples) * p_.d_stack.inner * p_.n;
     return random;
@@ -194,7 +196,7 @@ class Run {
   /// The operand whole, in `scratch` unless it is a weight that does not change any more.
   const PlainOperand& plain(const ReadSide& s, PlainOperand& scratch) {
     if (!cached(s)) {
-      prepare_plain(*s.quantizer, p_, s.source, s.how, scratch);
+      prepare_plain(*s.quantizer, p_, s.which, s.how, scratch);
       count(s, scratch.flags);
       return scratch;
     }
@@ -202,7 +204,7 @@ class Run {
     if (layer_.weight_ready) return layer_.frozen_weight;
     const std::lock_guard lock(layer_.weight_mutex);
     if (!layer_.weight_ready) {
-      prepare_plain(*s.quantizer, p_, s.source, s.how, layer_.frozen_weight);
+      prepare_plain(*s.quantizer, p_, s.which, s.how, layer_.frozen_weight);
       count(s, layer_.frozen_weight.flags);
       if (keeps_decoded(s))
         layer_.prepared_weight = unit_.prepare(
@@ -216,7 +218,7 @@ class Run {
   /// times their memory, and a product of many rows costs so much more that it decodes for itself.
   bool keeps_decoded(const ReadSide& s) const {
     constexpr std::int64_t kLarge = std::int64_t{1} << 15, kManyRows = 256;
-    const std::int64_t others = &s.source == &p_.a ? p_.n : p_.m;
+    const std::int64_t others = p_.rows(net::other_side(s.which));
     return p_.d_stack.count() > 1 || others < kManyRows || rows(s) * p_.k < kLarge;
   }
 
@@ -227,7 +229,7 @@ class Run {
     }
     const PlainOperand& operand = plain(s, scratch);
     if (s.quantizer->policy().zero_point && !operand.dequantized) s.zero = operand.codes.zero_point;
-    scales = scales_of(*s.quantizer, p_, s.source, s.how.groups, operand);
+    scales = scales_of(*s.quantizer, p_, s.which, s.how.groups, operand);
     net::SourceCodes codes = codes_of(*s.quantizer, operand);
     // Another product of the layer may read the same weight in another order.
     const bool prepared = &operand == &layer_.frozen_weight && s.source.stack.count() == 1 &&
@@ -237,7 +239,7 @@ class Run {
     return codes;
   }
 
-  std::int64_t rows(const ReadSide& s) const { return &s.source == &p_.a ? p_.m : p_.n; }
+  std::int64_t rows(const ReadSide& s) const { return p_.rows(s.which); }
   unit::Operand operand_of(const ReadSide& s, const net::SourceCodes& codes) const {
     return {codes.format, codes.codes, s.source.gather};
   }
@@ -290,8 +292,7 @@ class Run {
     const auto make = [&](ReadSide& s, PlainOperand& scratch,
                           OperandScales& scales) -> std::unique_ptr<OperandSide> {
       if (s.gathered()) return gathered(s, false);
-      return std::make_unique<PlainSide>(s.source, plain_codes(s, scratch, scales),
-                                         &s == &a_ ? p_.m : p_.n, p_.k);
+      return std::make_unique<PlainSide>(p_, s.which, plain_codes(s, scratch, scales));
     };
     const auto left = make(a_, scratch_a, a), right = make(b_, scratch_b, b);
     multiply_tiles(multiplier_, p_, *left, *right, unit_random(), result);
@@ -318,7 +319,7 @@ class Run {
   /// The operand in slices; of a weight that does not change any more those of its first product.
   std::shared_ptr<const SlicedSide> slices(const ReadSide& s) {
     const auto make = [&] {
-      return std::make_shared<const SlicedSide>(*s.quantizer, p_, s.source, s.how.random);
+      return std::make_shared<const SlicedSide>(*s.quantizer, p_, s.which, s.how.random);
     };
     // Later products of a step draw for themselves.
     const bool same = s.source.stack.count() == 1 && !s.source.along_rows &&
@@ -333,13 +334,11 @@ class Run {
   std::unique_ptr<OperandSide> gathered(const ReadSide& s, bool scaled) const {
     // The stream of random bits is that of the gathered rows.
     RandomPiece random = s.how.random;
-    const std::int64_t rows = &s.source == &p_.a ? p_.m : p_.n;
-    const std::int64_t samples = samples_of(s.source);
+    const std::int64_t samples = samples_of(s.which);
     random.first = run_.phase == net::Phase::inference && s.source.role != net::Role::weight
-                       ? run_.first_sample * (s.source.stack.count() * rows / samples) * p_.k
+                       ? run_.first_sample * (s.source.stack.count() * rows(s) / samples) * p_.k
                        : 0;
-    return std::make_unique<GatheredSide>(*s.quantizer, p_, s.source, random, s.how.samples,
-                                          scaled);
+    return std::make_unique<GatheredSide>(*s.quantizer, p_, s.which, random, s.how.samples, scaled);
   }
 
   void count_side(const ReadSide& s, const OperandSide& side) {
@@ -367,7 +366,7 @@ class Run {
     require_scaled(b_);
     const auto gather_of = [&](const ReadSide& s) -> std::optional<ScaledGather> {
       if (s.reduction()) return std::nullopt;
-      return scaled_gather(p_, s.source, s.quantizer->policy().block->size);
+      return scaled_gather(p_, s.which, s.quantizer->policy().block->size);
     };
     std::optional<ScaledGather> ga = gather_of(a_), gb = gather_of(b_);
     if ((ga ? ga->depth() : p_.k) != (gb ? gb->depth() : p_.k)) {
@@ -377,7 +376,7 @@ class Run {
     const auto make = [&](const ReadSide& s,
                           std::optional<ScaledGather>& gather) -> std::unique_ptr<OperandSide> {
       if (!gather) return gathered(s, true);
-      return std::make_unique<ScaledSide>(*s.quantizer, p_, s.source, std::move(*gather),
+      return std::make_unique<ScaledSide>(*s.quantizer, p_, s.which, std::move(*gather),
                                           s.how.random, s.how.samples);
     };
     const auto left = make(a_, ga), right = make(b_, gb);

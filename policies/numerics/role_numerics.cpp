@@ -112,7 +112,7 @@ void require_second(const RecipeLayer& layer, const std::string& name, const std
   }
   if (!layer.recipe.apart(layer.right)) return;
   try {
-    require_operand(unit, policy, Side::b);
+    require_operand(unit, policy, net::Side::b);
   } catch (const Error& error) {
     throw Error(fmt::format("{}: roles.{}: layer {}: {}", where, role, name, error.what()),
                 error.kind());
@@ -208,12 +208,12 @@ void RoleNumerics::require_trainable(const std::string& where) const {
     // dequantized numbers.
     const auto require = [&where, &name = name, &layer = layer](
                              const std::optional<RoleQuantizer>& operand, net::Role role,
-                             Granularity granularity, net::GemmKind kind, Side side) {
+                             Granularity granularity, net::GemmKind kind, net::Side side) {
       if (!operand || operand->blocks()) return;
       const RolePolicy& policy = operand->policy();
       if (policy.granularity != granularity && !policy.zero_point) return;
       const unit::Unit& unit = layer->recipe.unit(kind);
-      if (side == Side::a ? unit.accepts_a(float32()) : unit.accepts_b(float32())) return;
+      if (side == net::Side::a ? unit.accepts_a(float32()) : unit.accepts_b(float32())) return;
       throw Error(fmt::format(
           "{}: roles.{}.{}: {} of layer {} reduces along the axis of the scales: expected a unit "
           "in gemms.{} that takes float32 and reads dequantized numbers, not {}",
@@ -222,15 +222,15 @@ void RoleNumerics::require_trainable(const std::string& where) const {
     };
     using net::GemmKind;
     require((*layer)[RolePart::weight], net::Role::weight, Granularity::channel, GemmKind::dgrad,
-            Side::b);
+            net::Side::b);
     require((*layer)[RolePart::activation], net::Role::activation, Granularity::row,
-            GemmKind::wgrad, Side::b);
+            GemmKind::wgrad, net::Side::b);
     if (layer->right != net::Role::activation) {
       for (const Granularity granularity : {Granularity::row, Granularity::channel})
-        require(layer->second, layer->right, granularity, GemmKind::dgrad, Side::b);
+        require(layer->second, layer->right, granularity, GemmKind::dgrad, net::Side::b);
     }
     require((*layer)[RolePart::gradient_wgrad], net::Role::gradient, Granularity::row,
-            GemmKind::wgrad, Side::a);
+            GemmKind::wgrad, net::Side::a);
   }
 }
 

@@ -31,16 +31,17 @@ bool rows_in_order(const net::ProductSide& side) {
 
 }  // namespace
 
-SlicedSide::SlicedSide(const RoleQuantizer& quantizer, const net::Product& p,
-                       const net::ProductSide& given, const RandomPiece& random)
+SlicedSide::SlicedSide(const RoleQuantizer& quantizer, const net::Product& given, net::Side which,
+                       const RandomPiece& random)
     : format_(quantizer.policy().block->element), block_(quantizer.policy().block->size) {
   const bool tiles = quantizer.policy().granularity == Granularity::tile;
   std::optional<CopiedSide> copied;
   // A window's depth runs over taps: blocks and tiles are those of the matrix that a kernel reads.
-  if (!reads_whole_lines(p, given) || !rows_in_order(given) ||
-      (tiles && WeightTiles(given.source->shape, block_).taps != 1))
-    copied.emplace(p, given);
-  const net::ProductSide& side = copied ? copied->side() : given;
+  net::Product p = given;
+  net::ProductSide& side = p.side(which);
+  if (!reads_whole_lines(p, side) || !rows_in_order(side) ||
+      (tiles && WeightTiles(side.source->shape, block_).taps != 1))
+    side = copied.emplace(given, which).side();
   stack_ = side.stack;
   transposed_ = side.along_rows;
   rows_ = side.stack.rows(side.source->size());
@@ -49,7 +50,7 @@ SlicedSide::SlicedSide(const RoleQuantizer& quantizer, const net::Product& p,
     return;
   }
   LineCodes lines;
-  const Lines whole(p, side);
+  const Lines whole(p, which);
   length_ = p.k;
   if (whole.length != length_ && length_ % block_ != 0) {
     throw Error(fmt::format(

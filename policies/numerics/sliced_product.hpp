@@ -17,8 +17,7 @@ class SlicedSide {
   /// Blocks of the role's size, or tiles, of the operand's lines; of the matrix that windows and
   /// steps of a sequence become (CopiedSide). Throws Error naming layer and product where groups
   /// begin inside blocks.
-  SlicedSide(const RoleQuantizer&, const net::Product&, const net::ProductSide&,
-             const RandomPiece&);
+  SlicedSide(const RoleQuantizer&, const net::Product&, net::Side, const RandomPiece&);
 
   std::int64_t block() const { return block_; }
   const Format& format() const { return *format_; }

@@ -16,8 +16,8 @@ std::pair<net::Role, net::Role> roles_of(net::GemmKind kind) {
           kind == net::GemmKind::wgrad ? net::Role::activation : net::Role::weight};
 }
 
-bool takes(const unit::Unit& unit, const Format& format, Side side) {
-  return side == Side::a ? unit.accepts_a(format) : unit.accepts_b(format);
+bool takes(const unit::Unit& unit, const Format& format, net::Side side) {
+  return side == net::Side::a ? unit.accepts_a(format) : unit.accepts_b(format);
 }
 
 void require_blocks(const unit::Unit& unit, const std::optional<RolePolicy>& policy) {
@@ -62,11 +62,11 @@ const Format& operand_format(const unit::Unit& unit, const std::optional<RolePol
 }
 
 const Format* wider_operand(const unit::Unit& unit, const std::optional<RolePolicy>& policy,
-                            Side side) {
+                            net::Side side) {
   constexpr int kMostBits = 16;
   const unit::UnitDescription* const u = unit.description();
   if (u == nullptr || block_scaled(unit) || !policy || policy->block != nullptr) return nullptr;
-  const Format &narrow = operand_format(unit, policy), *wide = side == Side::a ? u->a : u->b;
+  const Format &narrow = operand_format(unit, policy), *wide = side == net::Side::a ? u->a : u->b;
   const auto of_numbers = [](const Format& f) {
     return (f.kind == Kind::integer || f.kind == Kind::floating) && f.bits <= kMostBits;
   };
@@ -78,7 +78,8 @@ const Format* wider_operand(const unit::Unit& unit, const std::optional<RolePoli
   return specials && exact_in(narrow, *wide) ? wide : nullptr;
 }
 
-void require_operand(const unit::Unit& unit, const std::optional<RolePolicy>& policy, Side side) {
+void require_operand(const unit::Unit& unit, const std::optional<RolePolicy>& policy,
+                     net::Side side) {
   if (block_scaled(unit)) require_blocks(unit, policy);
   const Format& format = operand_format(unit, policy);
   if (takes(unit, format, side) || wider_operand(unit, policy, side) != nullptr) return;
@@ -119,7 +120,7 @@ bool serves_sparsity(const unit::Unit& unit, const MaskPolicy& mask, net::Role r
   }
 }
 
-std::optional<Side> sparse_side(const LayerRecipe& layer, net::GemmKind kind) {
+std::optional<net::Side> sparse_side(const LayerRecipe& layer, net::GemmKind kind) {
   const unit::Unit& unit = layer.unit(kind);
   const unit::UnitDescription* u = unit.description();
   if (u == nullptr || u->sparsity.dense()) return std::nullopt;
@@ -128,8 +129,8 @@ std::optional<Side> sparse_side(const LayerRecipe& layer, net::GemmKind kind) {
     return mask && serves_sparsity(unit, *mask, role, kind);
   };
   const auto [a, b] = roles_of(kind);
-  if (serves(a)) return Side::a;
-  if (serves(b)) return Side::b;
+  if (serves(a)) return net::Side::a;
+  if (serves(b)) return net::Side::b;
   throw Error(fmt::format(
       "unit {} multiplies {}:{} sparse operands: expected a mask that keeps at most {} of {} along "
       "the depth of {}, of the role {} or {}",
@@ -139,15 +140,15 @@ std::optional<Side> sparse_side(const LayerRecipe& layer, net::GemmKind kind) {
 
 void require_operands(const LayerRecipe& layer, net::GemmKind kind, bool float32_too) {
   const unit::Unit& unit = layer.unit(kind);
-  const bool turned = sparse_side(layer, kind) == Side::b;
-  const auto check = [&](net::Role role, Side side) {
+  const bool turned = sparse_side(layer, kind) == net::Side::b;
+  const auto check = [&](net::Role role, net::Side side) {
     const std::optional<RolePolicy>& policy = layer.role(role, kind);
     if (policy || float32_too) require_operand(unit, policy, side);
   };
   const auto [a, b] = roles_of(kind);
   try {
-    check(a, turned ? Side::b : Side::a);
-    check(b, turned ? Side::a : Side::b);
+    check(a, turned ? net::Side::b : net::Side::a);
+    check(b, turned ? net::Side::a : net::Side::b);
   } catch (const Error& error) {
     if (!turned) throw;
     throw Error(fmt::format("{} (the masked {} is its A, the {} its B)", error.what(),

@@ -20,23 +20,21 @@ bool reads_slices(const unit::Unit&, const RolePolicy&);
 /// format on a unit without block scales: float32, y of quantize, unless it reads slices.
 const Format& operand_format(const unit::Unit&, const std::optional<RolePolicy>&);
 
-enum class Side : std::uint8_t { a, b };
-
 /// The unit's own format of an operand where it does not take the role's, but has all its values:
 /// codes are re-encoded, exactly (int4 on a unit of int8). Null where it takes the role's format,
 /// or cannot; of blocks, and beyond 16 bits.
-const Format* wider_operand(const unit::Unit&, const std::optional<RolePolicy>&, Side);
+const Format* wider_operand(const unit::Unit&, const std::optional<RolePolicy>&, net::Side);
 
 /// Throws Error naming the unit and the format unless the unit takes the role as that operand: its
 /// format, or a wider one; on a block-scaled unit blocks of its size with its scale format; on
 /// another one a block format only where it takes float32.
-void require_operand(const unit::Unit&, const std::optional<RolePolicy>&, Side);
+void require_operand(const unit::Unit&, const std::optional<RolePolicy>&, net::Side);
 /// Whether the mask leaves at most the unit's N of every M along the depth of that product; a mask
 /// with another rule for tails than `error` does not.
 bool serves_sparsity(const unit::Unit&, const MaskPolicy&, net::Role, net::GemmKind);
 /// The operand of the product that a sparse unit takes compressed: A where both serve. Nothing for
 /// a dense unit. Throws Error naming unit and roles where no mask serves it.
-std::optional<Side> sparse_side(const LayerRecipe&, net::GemmKind);
+std::optional<net::Side> sparse_side(const LayerRecipe&, net::GemmKind);
 
 /// Throws Error unless the unit of that product takes both operands. fprop: A is the
 /// activation, B the weight; dgrad: the gradient and the weight; wgrad: the gradient and the

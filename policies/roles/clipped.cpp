@@ -49,14 +49,15 @@ Saturated saturated_elements(const RoleQuantizer& quantizer, const net::Tensor& 
 
 /// Of a source quantized by blocks along its lines (`axis` channel).
 Saturated saturated_blocks(const RoleQuantizer& quantizer, const net::Product& product,
-                           const net::ProductSide& side, const RandomPiece& random) {
+                           net::Side which, const RandomPiece& random) {
+  const net::ProductSide& side = product.side(which);
   const Format& element = *quantizer.policy().block->element;
   if (element.bits > 8)
     throw Error("straight_through clipped: expected block elements of at most 8 bits, found " +
                 element.name);
   LineCodes codes;
   std::vector<float> y;
-  const Lines lines(product, side);
+  const Lines lines(product, which);
   quantize_lines(quantizer, side, lines, random, 1, codes);
   quantize_lines(quantizer, side, lines, random, 1, y);
   Conversion conversion = quantizer.conversion();
@@ -177,16 +178,17 @@ class Clipped final : public Policy, public LeavesWeights {
                                net::to_string(product.kind));
     ClippedLayer& layer = found->second;
     if (product.kind != net::GemmKind::fprop) return layer.masks.apply(product);
-    layer.masks.push(saturated(step, layer, product, product.a),
-                     as_gradient(product.b, saturated(step, layer, product, product.b)));
+    layer.masks.push(saturated(step, layer, product, net::Side::a),
+                     as_gradient(product.b, saturated(step, layer, product, net::Side::b)));
   }
 
  private:
   Saturated saturated(const net::Step& step, const ClippedLayer& layer, const net::Product& product,
-                      const net::ProductSide& side) const {
+                      net::Side which) const {
+    const net::ProductSide& side = product.side(which);
     const std::optional<RoleQuantizer>& quantizer =
         side.role == net::Role::weight ? layer.weight : layer.activation;
-    if (!quantizer || (layer.apart && &side == &product.b)) return {};
+    if (!quantizer || (layer.apart && which == net::Side::b)) return {};
     const net::Tensor& x = *side.source;
     const RolePolicy& policy = quantizer->policy();
     if (quantizer->blocks()) {
@@ -200,7 +202,7 @@ class Clipped final : public Policy, public LeavesWeights {
       if (quantizer->stochastic())
         random.source = operand_random(binding().recipe->seed(), product.layer, side.role,
                                        step.index, product.kind, product.repetition_in(step));
-      return saturated_blocks(*quantizer, product, side, random);
+      return saturated_blocks(*quantizer, product, which, random);
     }
     if (policy.zero_point) {
       const ValueRange range =

@@ -87,13 +87,13 @@ class Masks final : public Policy, public RewritesInputs {
     net::Product product = given;
     net::Tensor a, b;
     std::shared_ptr<const net::Tensor> weight;
-    for (net::ProductSide* side : {&product.a, &product.b}) {
+    for (const net::Side which : {net::Side::a, net::Side::b}) {
       try {
-        mask_side(step, found->second, product, *side, side == &product.a ? a : b, weight);
+        mask_side(step, found->second, product, which, which == net::Side::a ? a : b, weight);
       } catch (const Error& error) {
         throw Error(
             fmt::format("layer {}, {}: roles.{}: {}", given.layer, net::to_string(given.kind),
-                        net::to_string(side->role), error.what()),
+                        net::to_string(product.side(which).role), error.what()),
             error.kind());
       }
     }
@@ -232,9 +232,9 @@ class Masks final : public Policy, public RewritesInputs {
   }
 
   /// Puts the masked source in place: `weight`, or in `copy`.
-  void mask_side(const net::Step& step, MaskedLayer& layer, const net::Product& product,
-                 net::ProductSide& side, net::Tensor& copy,
-                 std::shared_ptr<const net::Tensor>& weight) const {
+  void mask_side(const net::Step& step, MaskedLayer& layer, net::Product& product, net::Side which,
+                 net::Tensor& copy, std::shared_ptr<const net::Tensor>& weight) const {
+    net::ProductSide& side = product.side(which);
     const std::optional<MaskPolicy>& mask = layer.masks[operand_part(side.role, product.kind)];
     if (!reads(mask)) return;
     const net::Section section(net::SectionKind::mask, product.layer, net::to_string(product.kind));
@@ -259,7 +259,7 @@ class Masks final : public Policy, public RewritesInputs {
                             side.stack.width, along_rows};
     copy.shape = x.shape;
     copy.data.resize(x.data.size());
-    prune(*mask, pruning, layout, separable_samples(product, side, one_sample_), x.data.data(),
+    prune(*mask, pruning, layout, separable_samples(product, which, one_sample_), x.data.data(),
           copy.data.data());
     side.source = &copy;
   }

@@ -60,8 +60,8 @@ class HadamardBackward final : public Policy {
     // Windows shift what the depth pairs: they are copied out before they are rotated.
     std::optional<CopiedSide> copied_a, copied_b;
     if (!reads_whole_lines(given, given.a) || !reads_whole_lines(given, given.b)) {
-      product.a = copied_a.emplace(given, given.a).side();
-      product.b = copied_b.emplace(given, given.b).side();
+      product.a = copied_a.emplace(given, net::Side::a).side();
+      product.b = copied_b.emplace(given, net::Side::b).side();
     }
     net::Tensor &a = kept(product.a, 0), &b = kept(product.b, 1);
     {

@@ -31,18 +31,20 @@ FlagCounts for_each_sample(const RoleQuantizer& quantizer, const Lines& lines, s
 
 }  // namespace
 
-bool groups_share_blocks(const net::Product& p, const net::ProductSide& side) {
-  const net::ProductSide& other = &side == &p.a ? p.b : p.a;
-  return !side.along_rows && side.stack.inner > 1 && other.role == net::Role::weight;
+bool groups_share_blocks(const net::Product& p, net::Side which) {
+  const net::ProductSide& side = p.side(which);
+  return !side.along_rows && side.stack.inner > 1 &&
+         p.side(net::other_side(which)).role == net::Role::weight;
 }
 
-Lines::Lines(const net::Product& p, const net::ProductSide& side) {
+Lines::Lines(const net::Product& p, net::Side which) {
+  const net::ProductSide& side = p.side(which);
   const net::Stack& stack = side.stack;
   const std::int64_t size = side.source->size(), rows = stack.rows(size);
   transposed = side.along_rows;
-  length = transposed                     ? rows
-           : groups_share_blocks(p, side) ? stack.inner * stack.width
-                                          : stack.width;
+  length = transposed                      ? rows
+           : groups_share_blocks(p, which) ? stack.inner * stack.width
+                                           : stack.width;
   lines = length == 0 ? 0 : size / length;
   if (!transposed) return;
   outer = stack.outer;
@@ -52,9 +54,10 @@ Lines::Lines(const net::Product& p, const net::ProductSide& side) {
 Lines::Lines(const net::ProductSide& side, std::int64_t depth)
     : lines(depth == 0 ? 0 : side.source->size() / depth), length(depth) {}
 
-bool reads_in_order(const net::Product& p, const net::ProductSide& side) {
+bool reads_in_order(const net::Product& p, net::Side which) {
+  const net::ProductSide& side = p.side(which);
   const unit::Gather& gather = *side.gather;
-  const std::int64_t rows = &side == &p.a ? p.m : p.n;
+  const std::int64_t rows = p.rows(which);
   if (side.along_rows || side.stack.inner != 1 || !gather.padding.identity() ||
       side.source->size() != side.stack.outer * rows * p.k)
     return false;

@@ -12,7 +12,7 @@ namespace numemu::policies {
 /// Whether the inner matrices of the side are the groups of a convolution, whose channels are one
 /// axis of the source: blocks run across groups. (Heads of attention, which multiply no weight, are
 /// tensors of their own.)
-bool groups_share_blocks(const net::Product&, const net::ProductSide&);
+bool groups_share_blocks(const net::Product&, net::Side);
 
 /// How the source of a side is cut: `lines` lines of `length` elements along which it is reduced.
 /// Not transposed: [outer, rows, inner] lines of `width` elements, as the source lies, or [outer,
@@ -24,7 +24,7 @@ struct Lines {
   /// transposed: the source is `outer` matrices of `length` x `across`.
   std::int64_t outer = 1, across = 1;
 
-  Lines(const net::Product&, const net::ProductSide&);
+  Lines(const net::Product&, net::Side);
   /// Lines of `depth` neighbours: the rows of an operand that reads its source in order.
   Lines(const net::ProductSide&, std::int64_t depth);
   std::int64_t elements() const { return lines * length; }
@@ -52,6 +52,6 @@ FlagCounts quantize_lines(const RoleQuantizer&, const net::ProductSide&, const L
 
 /// Whether the rows of the operand, one after another, are the source in its order: the weights of
 /// a layer, [outputs, ...], and the activations of one without windows.
-bool reads_in_order(const net::Product&, const net::ProductSide&);
+bool reads_in_order(const net::Product&, net::Side);
 
 }  // namespace numemu::policies

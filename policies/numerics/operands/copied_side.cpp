@@ -8,7 +8,8 @@
 
 namespace numemu::policies {
 
-CopiedSide::CopiedSide(const net::Product& product, const net::ProductSide& side) : side_(side) {
+CopiedSide::CopiedSide(const net::Product& product, net::Side which) : side_(product.side(which)) {
+  const net::ProductSide& side = product.side(which);
   const unit::Gather& from = *side.gather;
   const std::int64_t count = side.stack.count(), rows = std::ssize(from.row), k = product.k;
   matrices_ = net::Tensor({count * rows, k});

@@ -11,7 +11,7 @@ namespace numemu::policies {
 /// GEMM kernel reads im2col: its source is its matrices [count * rows, k], zeros where borders are.
 class CopiedSide {
  public:
-  CopiedSide(const net::Product&, const net::ProductSide&);
+  CopiedSide(const net::Product&, net::Side);
   CopiedSide(const CopiedSide&) = delete;
   CopiedSide& operator=(const CopiedSide&) = delete;
   const net::ProductSide& side() const { return side_; }

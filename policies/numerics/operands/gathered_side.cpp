@@ -14,20 +14,20 @@ constexpr std::int64_t kTile = (std::int64_t{1} << 20) / sizeof(float);
 }  // namespace
 
 GatheredSide::GatheredSide(const RoleQuantizer& quantizer, const net::Product& product,
-                           const net::ProductSide& side, const RandomPiece& random,
-                           std::int64_t samples, bool scaled)
+                           net::Side which, const RandomPiece& random, std::int64_t samples,
+                           bool scaled)
     : quantizer_(quantizer),
       product_(product),
-      side_(side),
+      which_(which),
+      side_(product.side(which)),
       random_(random),
       scaled_(scaled),
-      left_(&side == &product.a),
-      rows_(left_ ? product.m : product.n),
+      rows_(product.rows(which)),
       at_once_(rows_),
-      reader_(side) {
-  const std::int64_t matrix = side.source->size() / side.stack.count();
+      reader_(side_) {
+  const std::int64_t matrix = side_.source->size() / side_.stack.count();
   for (std::int64_t d = 0; d < product.k; ++d) {
-    const std::int32_t from = side.gather->depth[d];
+    const std::int32_t from = side_.gather->depth[d];
     if (!spans_.empty() && from == spans_.back().from + spans_.back().count) {
       ++spans_.back().count;
     } else {
@@ -36,7 +36,7 @@ GatheredSide::GatheredSide(const RoleQuantizer& quantizer, const net::Product& p
   }
   if (quantizer.policy().block->tensor_scale) {
     // Shares of one matrix; where samples have matrices of their own, those are their tensors.
-    if (side.stack.outer == 1 && rows_ % samples == 0) at_once_ = rows_ / samples;
+    if (side_.stack.outer == 1 && rows_ % samples == 0) at_once_ = rows_ / samples;
   } else if (rows_ * product.k > matrix) {
     at_once_ = std::clamp<std::int64_t>(kTile / std::max<std::int64_t>(1, product.k), 1, rows_);
   }
@@ -104,7 +104,8 @@ OperandRows GatheredSide::rows(std::int64_t b, std::int64_t begin, std::int64_t 
 OperandScales GatheredSide::scales() const {
   if (!scaled_ || !quantizer_.policy().block->tensor_scale || tensor_scales_.empty()) return {};
   if (tensor_scales_.size() == 1) return {OperandScales::Kind::one, tensor_scales_};
-  if (!left_) return {OperandScales::Kind::column, tensor_scales_, side_.stack.count()};
+  if (which_ == net::Side::b)
+    return {OperandScales::Kind::column, tensor_scales_, side_.stack.count()};
   // [matrix, share] to the lines of D.
   const std::int64_t shares = (rows_ + at_once_ - 1) / at_once_;
   OperandScales result;

@@ -17,8 +17,8 @@ namespace numemu::policies {
 class GatheredSide final : public OperandSide {
  public:
   /// `scaled`: codes and scale codes for a block-scaled unit; else float32 values.
-  GatheredSide(const RoleQuantizer&, const net::Product&, const net::ProductSide&,
-               const RandomPiece&, std::int64_t samples, bool scaled);
+  GatheredSide(const RoleQuantizer&, const net::Product&, net::Side, const RandomPiece&,
+               std::int64_t samples, bool scaled);
   std::int64_t rows_at_once() const override { return at_once_; }
   std::int64_t depth() const override { return product_.k; }
   OperandRows rows(std::int64_t b, std::int64_t begin, std::int64_t end) override;
@@ -34,9 +34,10 @@ class GatheredSide final : public OperandSide {
 
   const RoleQuantizer& quantizer_;
   const net::Product& product_;
+  net::Side which_;
   const net::ProductSide& side_;
   RandomPiece random_;
-  bool scaled_, left_;
+  bool scaled_;
   std::int64_t rows_, at_once_;
   net::StackReader reader_;
   std::int64_t padded_matrix_ = -1;  ///< the one in padded_

@@ -60,8 +60,9 @@ bool reads_whole_lines(const net::Product& p, const net::ProductSide& side) {
   return whole;
 }
 
-OperandScales row_scales(const net::Product& p, const net::ProductSide& side,
-                         std::vector<float> scales, const char* what) {
+OperandScales row_scales(const net::Product& p, net::Side which, std::vector<float> scales,
+                         const char* what) {
+  const net::ProductSide& side = p.side(which);
   const unit::Gather& gather = *side.gather;
   const std::int64_t width = side.stack.width, rows = side.stack.rows(side.source->size());
   if (side.along_rows || !reads_whole_lines(p, side)) {
@@ -69,9 +70,9 @@ OperandScales row_scales(const net::Product& p, const net::ProductSide& side,
            "'row': expected an operand whose rows are those of its tensor, as those of linear "
            "layers are in fprop and dgrad");
   }
-  const bool left = &side == &p.a;
+  const bool left = which == net::Side::a;
   const std::int64_t count = p.d_stack.count();
-  const std::int64_t operand_rows = left ? p.m : p.n;
+  const std::int64_t operand_rows = p.rows(which);
   const bool shared = side.stack.count() == 1;
   OperandScales result;
   result.kind = left ? Kind::line : Kind::column;
@@ -88,12 +89,13 @@ OperandScales row_scales(const net::Product& p, const net::ProductSide& side,
   return result;
 }
 
-OperandScales channel_scales(const net::Product& p, const net::ProductSide& side,
-                             std::vector<float> scales, const char* what) {
+OperandScales channel_scales(const net::Product& p, net::Side which, std::vector<float> scales,
+                             const char* what) {
+  const net::ProductSide& side = p.side(which);
   const net::Stack& stack = side.stack;
   const auto channels = static_cast<std::int64_t>(scales.size());
-  if (&side != &p.b || p.kind != net::GemmKind::fprop || side.along_rows || stack.inner != 1 ||
-      channels != stack.outer * p.n)
+  if (which != net::Side::b || p.kind != net::GemmKind::fprop || side.along_rows ||
+      stack.inner != 1 || channels != stack.outer * p.n)
     refuse(p, what, "'channel': expected the weights of a forward product, one row per channel");
   return {Kind::column, std::move(scales), stack.outer};
 }
@@ -107,14 +109,14 @@ OperandScales sample_scales(const net::Product& p, const std::vector<float>& sca
   return result;
 }
 
-std::int64_t separable_samples(const net::Product& p, const net::ProductSide& side,
-                               bool one_sample) {
+std::int64_t separable_samples(const net::Product& p, net::Side which, bool one_sample) {
+  const net::ProductSide& side = p.side(which);
   if (one_sample || side.source->shape.empty()) return 1;
   const std::int64_t samples = side.source->dim(0);
   if (samples < 1 || p.d_stack.outer * p.m % samples != 0) return 1;
   // The rows of one matrix belong to several samples only where they are rows of D too.
   const bool own_matrices = side.stack.outer % samples == 0;
-  const bool own_rows = &side == &p.a && !side.along_rows && side.stack.outer == 1 &&
+  const bool own_rows = which == net::Side::a && !side.along_rows && side.stack.outer == 1 &&
                         side.stack.rows(side.source->size()) % samples == 0;
   return own_matrices || own_rows ? samples : 1;
 }

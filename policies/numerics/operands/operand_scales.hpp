@@ -31,19 +31,18 @@ bool reads_whole_lines(const net::Product&, const net::ProductSide&);
 /// Scales of A's rows, or of B's, one per line of the source. Throws Error where an operand's row
 /// reads more or less than one line of its source (a convolution with several taps), `what` naming
 /// the key.
-OperandScales row_scales(const net::Product&, const net::ProductSide&, std::vector<float> scales,
+OperandScales row_scales(const net::Product&, net::Side, std::vector<float> scales,
                          const char* what);
 /// Scales per index of axis 0 of a weight that is the right operand.
-OperandScales channel_scales(const net::Product&, const net::ProductSide&,
-                             std::vector<float> scales, const char* what);
+OperandScales channel_scales(const net::Product&, net::Side, std::vector<float> scales,
+                             const char* what);
 /// Scales of equal shares of the source along axis 0 (samples), each of which gives an equal share
 /// of D's lines.
 OperandScales sample_scales(const net::Product&, const std::vector<float>& scales);
 
 /// How many samples along axis 0 of the side's source have results of their own: dim(0), or 1 where
 /// they do not, and in a network that takes_one_sample().
-std::int64_t separable_samples(const net::Product&, const net::ProductSide&,
-                               bool one_sample = false);
+std::int64_t separable_samples(const net::Product&, net::Side, bool one_sample = false);
 /// Whether the graph's shapes are those of one sample, so that no axis has several.
 bool takes_one_sample(const net::Graph&);
 

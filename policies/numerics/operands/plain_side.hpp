@@ -10,8 +10,7 @@ namespace numemu::policies {
 /// Codes that lie as the source does, read by its own gather.
 class PlainSide final : public OperandSide {
  public:
-  PlainSide(const net::ProductSide&, const net::SourceCodes&, std::int64_t rows,
-            std::int64_t depth);
+  PlainSide(const net::Product&, net::Side, const net::SourceCodes&);
   std::int64_t rows_at_once() const override { return rows_; }
   std::int64_t depth() const override { return depth_; }
   OperandRows rows(std::int64_t b, std::int64_t begin, std::int64_t end) override;

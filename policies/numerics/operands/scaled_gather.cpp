@@ -34,8 +34,9 @@ std::vector<std::vector<LinePiece>> cut(std::int64_t groups, std::int64_t length
 
 }  // namespace
 
-std::optional<ScaledGather> scaled_gather(const net::Product& p, const net::ProductSide& side,
+std::optional<ScaledGather> scaled_gather(const net::Product& p, net::Side which,
                                           std::int64_t block) {
+  const net::ProductSide& side = p.side(which);
   const unit::Gather& from = *side.gather;
   const std::int64_t width = side.stack.width, rows = side.stack.rows(side.source->size());
   const bool across = side.along_rows;
@@ -43,7 +44,7 @@ std::optional<ScaledGather> scaled_gather(const net::Product& p, const net::Prod
   result.block = block;
   result.length = across ? rows : width;
   if (result.length == 0) return std::nullopt;
-  const bool grouped = groups_share_blocks(p, p.a) || groups_share_blocks(p, p.b);
+  const bool grouped = groups_share_blocks(p, net::Side::a) || groups_share_blocks(p, net::Side::b);
   result.pieces = cut(grouped ? p.d_stack.count() : 1, result.length, block);
   for (const std::vector<LinePiece>& pieces : result.pieces)
     result.padded = std::max(result.padded, std::ssize(pieces) * block);

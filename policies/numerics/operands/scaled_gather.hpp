@@ -32,7 +32,6 @@ struct ScaledGather {
 
 /// Nothing where the rows of the operand do not read whole lines: wgrad of a convolution whose
 /// windows are more than single pixels. Throws Error beyond the 2^31 elements a gather addresses.
-std::optional<ScaledGather> scaled_gather(const net::Product&, const net::ProductSide&,
-                                          std::int64_t block);
+std::optional<ScaledGather> scaled_gather(const net::Product&, net::Side, std::int64_t block);
 
 }  // namespace numemu::policies

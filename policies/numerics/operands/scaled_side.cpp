@@ -23,19 +23,18 @@ std::uint8_t scale_of_zeros(const RoleQuantizer& quantizer) {
 
 }  // namespace
 
-ScaledSide::ScaledSide(const RoleQuantizer& quantizer, const net::Product& product,
-                       const net::ProductSide& side, ScaledGather gather, const RandomPiece& random,
-                       std::int64_t samples)
+ScaledSide::ScaledSide(const RoleQuantizer& quantizer, const net::Product& product, net::Side which,
+                       ScaledGather gather, const RandomPiece& random, std::int64_t samples)
     : quantizer_(quantizer),
       product_(product),
-      side_(side),
+      side_(product.side(which)),
       gather_(std::move(gather)),
-      rows_(&side == &product.a ? product.m : product.n) {
+      rows_(product.rows(which)) {
   const bool tensor_scale = quantizer.policy().block->tensor_scale;
-  const Lines lines(product, side);
-  flags_ = quantize_lines(quantizer, side, lines, random, tensor_scale ? samples : 1, lines_);
-  stack_ = side.along_rows ? net::Stack{.outer = side.stack.count()} : side.stack;
-  lines_each_ = lines.elements() / gather_.length / side.stack.count();
+  const Lines lines(product, which);
+  flags_ = quantize_lines(quantizer, side_, lines, random, tensor_scale ? samples : 1, lines_);
+  stack_ = side_.along_rows ? net::Stack{.outer = side_.stack.count()} : side_.stack;
+  lines_each_ = lines.elements() / gather_.length / side_.stack.count();
   if (gather_.padded != gather_.length || gather_.pieces.size() > 1) cut_lines(lines);
   codes_.emplace(stack_, lines_each_, gather_.padded,
                  cut_codes_.empty() ? lines_.codes.data() : cut_codes_.data());

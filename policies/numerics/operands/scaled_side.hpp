@@ -14,8 +14,8 @@ namespace numemu::policies {
 
 class ScaledSide final : public OperandSide {
  public:
-  ScaledSide(const RoleQuantizer&, const net::Product&, const net::ProductSide&, ScaledGather,
-             const RandomPiece&, std::int64_t samples);
+  ScaledSide(const RoleQuantizer&, const net::Product&, net::Side, ScaledGather, const RandomPiece&,
+             std::int64_t samples);
   std::int64_t rows_at_once() const override { return rows_; }
   std::int64_t depth() const override { return gather_.depth(); }
   OperandRows rows(std::int64_t b, std::int64_t begin, std::int64_t end) override;

@@ -59,15 +59,15 @@ void compress_side(const unit::Pattern& pattern, const Format& format, const uni
 
 }  // namespace
 
-void multiply_sparse(const unit::Unit& unit, const net::Product& p, Side sparse,
+void multiply_sparse(const unit::Unit& unit, const net::Product& p, net::Side sparse,
                      const net::SourceCodes& a, const net::SourceCodes& b,
                      const net::ProductRandom& random, const net::ProductResult& result) {
   net::require_stacks(p);
   const unit::Pattern pattern{unit.description()->sparsity, false};
-  const bool left = sparse == Side::a;
-  const net::ProductSide &kept_side = left ? p.a : p.b, &other_side = left ? p.b : p.a;
+  const bool left = sparse == net::Side::a;
+  const net::ProductSide &kept_side = p.side(sparse), &other_side = p.side(net::other_side(sparse));
   const net::SourceCodes &kept_codes = left ? a : b, &other_codes = left ? b : a;
-  const std::int64_t rows = left ? p.m : p.n, columns = left ? p.n : p.m;
+  const std::int64_t rows = p.rows(sparse), columns = p.rows(net::other_side(sparse));
   net::StackReader kept_reader(kept_side, kept_codes), other_reader(other_side, other_codes);
   net::StackWriter writer(p, result);
   const auto gather = unit::Gather::matrix(rows, unit::kept_depth(pattern, p.k));

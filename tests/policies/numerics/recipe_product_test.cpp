@@ -71,7 +71,8 @@ class Checker : public net::Numerics {
 
   void product(const net::Step&, const net::Product& p) override {
     run_product(layer, p, run);
-    const RoleQuantizer &qa = *layer.quantizer(p, p.a), &qb = *layer.quantizer(p, p.b);
+    const RoleQuantizer &qa = *layer.quantizer(p, net::Side::a),
+                        &qb = *layer.quantizer(p, net::Side::b);
     const unit::Unit& unit = layer.recipe.unit(p.kind);
     ByHand a, b;
     const bool blocks = qa.blocks();

@@ -17,6 +17,7 @@ namespace unit_operands_test {
 using namespace numemu;
 using namespace numemu::policies;
 using Catch::Contains;
+using net::Side;
 
 namespace {
 

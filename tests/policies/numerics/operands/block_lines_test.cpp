@@ -12,6 +12,16 @@ using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
 
+namespace {
+
+Lines lines_of(const net::ProductSide& side) {
+  net::Product p;
+  p.a = side;
+  return {p, net::Side::a};
+}
+
+}  // namespace
+
 TEST_CASE("lines are the width of a stack or its rows", "[fast]") {
   const net::Tensor x = noise({2, 37, 3, 5}, 1);
   const RoleQuantizer quantizer(block_policy("mxfp4"));
@@ -25,11 +35,11 @@ TEST_CASE("lines are the width of a stack or its rows", "[fast]") {
     const FlagCounts flags =
         quantizer.quantize(layout, x.data.data(), {}, {.codes = codes.data()}, expected.data())
             .elements;
-    CHECK(quantize_lines(quantizer, side, Lines({}, side), {}, 1, y) == flags);
+    CHECK(quantize_lines(quantizer, side, lines_of(side), {}, 1, y) == flags);
     CHECK(differences(y, expected) == 0);
     LineCodes lines;
-    CHECK(quantize_lines(quantizer, side, Lines({}, side), {}, 1, lines) == flags);
-    const Lines cut({}, side);
+    CHECK(quantize_lines(quantizer, side, lines_of(side), {}, 1, lines) == flags);
+    const Lines cut = lines_of(side);
     CHECK(cut.length == (along_rows ? 37 : 5));
     CHECK(lines.scales.size() == static_cast<std::size_t>(cut.lines * (along_rows ? 2 : 1)));
     std::int64_t wrong = 0;
@@ -51,7 +61,7 @@ TEST_CASE("samples have tensor scales of their own", "[fast]") {
   const RoleQuantizer quantizer(block_policy("nvfp4"));
   const net::ProductSide side{&x, nullptr, net::Role::activation, {.width = 16}};
   LineCodes lines;
-  quantize_lines(quantizer, side, Lines({}, side), {}, 2, lines);
+  quantize_lines(quantizer, side, lines_of(side), {}, 2, lines);
   REQUIRE(lines.tensor_scales.size() == 2);
   CHECK(lines.tensor_scales[1] > 1000 * lines.tensor_scales[0]);
 }
@@ -61,9 +71,9 @@ TEST_CASE("groups of a convolution share blocks, heads of attention have their o
   net::Product p;
   p.a = {&x, nullptr, net::Role::activation, {.inner = 24, .width = 1}};
   p.b.role = net::Role::weight;
-  CHECK(Lines(p, p.a).length == 24);
+  CHECK(Lines(p, net::Side::a).length == 24);
   p.b.role = net::Role::activation;
-  CHECK(Lines(p, p.a).length == 1);
+  CHECK(Lines(p, net::Side::a).length == 1);
 }
 
 }  // namespace block_lines_test

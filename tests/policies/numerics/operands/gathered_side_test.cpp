@@ -25,7 +25,7 @@ TEST_CASE("tiles are quantized as the whole gathered operand", "[fast]") {
   p.a = {&x, &gather, net::Role::activation, {.width = k}};
   const RoleQuantizer quantizer(block_policy("mxfp4", BlockAxis::reduction, "sr(8)"));
   const RandomPiece random{{.seed = 3}, 5 * k};
-  GatheredSide side(quantizer, p, p.a, random, 1, false);
+  GatheredSide side(quantizer, p, net::Side::a, random, 1, false);
   const std::int64_t at_once = side.rows_at_once();
   REQUIRE(at_once < rows);
   CHECK(at_once * k * 4 <= 1 << 20);

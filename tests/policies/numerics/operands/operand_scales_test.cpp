@@ -50,10 +50,10 @@ TEST_CASE("samples share the lines of D equally where they have lines of their o
   p.a = {&x, &g, net::Role::activation, {.width = 8}};
   p.b = {&w, &g, net::Role::weight, {.width = 8}};
   p.d_stack = {.width = 5};
-  CHECK(separable_samples(p, p.a) == 6);
-  CHECK(separable_samples(p, p.b) == 1);
+  CHECK(separable_samples(p, net::Side::a) == 6);
+  CHECK(separable_samples(p, net::Side::b) == 1);
   p.a.along_rows = true;
-  CHECK(separable_samples(p, p.a) == 1);
+  CHECK(separable_samples(p, net::Side::a) == 1);
   const OperandScales scales = sample_scales(p, {1, 2, 3, 4, 5, 6});
   REQUIRE(scales.values.size() == 24);
   CHECK(scales.values[3] == 1);

@@ -10,12 +10,22 @@ using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
 
+namespace {
+
+net::Product right(const net::ProductSide& side) {
+  net::Product p;
+  p.b = side;
+  return p;
+}
+
+}  // namespace
+
 TEST_CASE("lines are padded to whole blocks inside each tap", "[fast]") {
   // Weights [2 outputs, 3 taps, 20 channels].
   const net::Tensor w = noise({2, 3, 20}, 1);
   const unit::Gather g = unit::Gather::matrix(2, 60);
   const net::ProductSide side{&w, &g, net::Role::weight, {.width = 20}};
-  const auto gather = scaled_gather({}, side, 16);
+  const auto gather = scaled_gather(right(side), net::Side::b, 16);
   REQUIRE(gather.has_value());
   CHECK(gather->padded == 32);
   CHECK(gather->depth() == 96);
@@ -25,7 +35,7 @@ TEST_CASE("lines are padded to whole blocks inside each tap", "[fast]") {
   p.k = 60;
   p.b = side;
   const RoleQuantizer quantizer(block_policy("nvfp4"));
-  ScaledSide scaled(quantizer, p, p.b, *gather, {}, 1);
+  ScaledSide scaled(quantizer, p, net::Side::b, *gather, {}, 1);
   const OperandRows rows = scaled.rows(0, 0, 2);
   std::vector<std::uint8_t> codes(120), scales(12);
   float tensor_scale = 0;
@@ -51,16 +61,16 @@ TEST_CASE("operands that read parts of lines have no such gather", "[fast]") {
   const net::Tensor x = noise({4, 8}, 1);
   unit::Gather g = unit::Gather::matrix(4, 8);
   net::ProductSide side{&x, &g, net::Role::activation, {.width = 8}};
-  CHECK(scaled_gather({}, side, 16).has_value());
+  CHECK(scaled_gather(right(side), net::Side::b, 16).has_value());
   std::swap(g.depth[2], g.depth[3]);
-  CHECK_FALSE(scaled_gather({}, side, 16).has_value());
+  CHECK_FALSE(scaled_gather(right(side), net::Side::b, 16).has_value());
   g = unit::Gather::matrix(4, 8);
   g.row[1] = 3;
-  CHECK_FALSE(scaled_gather({}, side, 16).has_value());
+  CHECK_FALSE(scaled_gather(right(side), net::Side::b, 16).has_value());
   // Along the rows: the transposed matrix.
   g = unit::Gather::matrix(8, 4, true);
   side.along_rows = true;
-  const auto transposed = scaled_gather({}, side, 16);
+  const auto transposed = scaled_gather(right(side), net::Side::b, 16);
   REQUIRE(transposed.has_value());
   CHECK(transposed->length == 4);
   CHECK(transposed->depth() == 16);

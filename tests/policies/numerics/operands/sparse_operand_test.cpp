@@ -17,6 +17,7 @@ using namespace numemu::policies::test;
 using Catch::Contains;
 using net::GemmKind;
 using net::Role;
+using net::Side;
 
 namespace {
 
