@@ -222,9 +222,9 @@ class Noise {
       const net::Section predicting(net::SectionKind::data, "", "predictions");
       experiments::FitCache fits;
       figures_->tensors =
-          experiments::predict_tensors(recipe_, reference_, fits, numerics.static_scales());
+          experiments::predict_tensors(recipe_, reference_, fits, numerics.roles().static_scales());
       figures_->predicted =
-          experiments::predict_layers(recipe_, reference_, numerics.static_scales());
+          experiments::predict_layers(recipe_, reference_, numerics.roles().static_scales());
     } else {
       figures_->predicted.output_left_out = "predictions are turned off";
     }
@@ -234,7 +234,7 @@ class Noise {
     figures_->measured =
         experiments::measure_once(figures_->tensors, numerics, heard, reference_, after);
     if (figures_->predictions) lost.add_overflows(figures_->predicted);
-    numerics.reset_counts();
+    numerics.roles().reset_counts();
   }
 
   const InferRequest& asked_;

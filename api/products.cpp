@@ -386,7 +386,7 @@ void Products::compare(std::size_t layer, const Tensor& clean, const Tensor& qua
 void Products::reset() {
   const std::lock_guard lock(mutex_);
   for (std::vector<experiments::Power>& powers : compared_) powers.clear();
-  inference_.reset_counts();
+  inference_.roles().reset_counts();
 }
 
 std::vector<experiments::RowLayer> Products::rows() const {

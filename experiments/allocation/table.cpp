@@ -236,7 +236,8 @@ CellFigures measure(const policies::Recipe& recipe, const Workbench& bench, Loss
   double db = 0;
   bool finite = true;
   if (kind == LossKind::predicted) {
-    db = predict_layers(numerics.bound(), bench.reference, numerics.static_scales()).output.db;
+    db = predict_layers(numerics.bound(), bench.reference, numerics.roles().static_scales())
+             .output.db;
   } else {
     const LayerMeasurement measured = measure_layers(graph, numerics, bench.reference);
     db = measured.output.db;

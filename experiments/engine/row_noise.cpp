@@ -76,7 +76,7 @@ void NotFinite::reset() {
 }
 
 double NotFinite::reach(const net::Product& p, const Layer& layer) const {
-  const policies::LayerRecipe& recipe = numerics_.recipe(p.layer);
+  const policies::LayerRecipe& recipe = numerics_.roles().recipe(p.layer);
   double reach = static_cast<double>(p.k);
   reach *= magnitude(recipe.role(p.a.role, p.kind), largest_of(*p.a.source));
   const bool weight = p.b.role == net::Role::weight;
@@ -86,7 +86,8 @@ double NotFinite::reach(const net::Product& p, const Layer& layer) const {
 
 void NotFinite::add_stored(const net::Product& p) {
   const auto found = layers_.find(p.layer);
-  if (found == layers_.end() || !numerics_.recipe(p.layer)[policies::RolePart::output]) return;
+  if (found == layers_.end() || !numerics_.roles().recipe(p.layer)[policies::RolePart::output])
+    return;
   const stats::FiniteCounts all = stats::count_finite(p.d, p.d_stack.count() * p.m * p.n);
   found->second.stored_nan += all.nan;
   found->second.stored_infinite += all.infinite;
@@ -129,7 +130,7 @@ void NotFinite::add(const net::Product& p) {
 
 std::vector<std::string> NotFinite::causes(const std::string& name, const Layer& layer) const {
   std::vector<std::string> out;
-  const policies::LayerRecipe& recipe = numerics_.recipe(name);
+  const policies::LayerRecipe& recipe = numerics_.roles().recipe(name);
   if (layer.born_nan + layer.born_infinite > 0) {
     const unit::Unit& unit = *recipe.fprop;
     const Format* const d = unit.d_format();
@@ -141,7 +142,7 @@ std::vector<std::string> NotFinite::causes(const std::string& name, const Layer&
     for (const net::Role role : {net::Role::weight, net::Role::activation}) {
       const std::optional<policies::RolePolicy>& policy = recipe.role(role, kForward);
       if (!policy || policy->overflow != Overflow::ieee ||
-          numerics_.operand_counts(name, kForward, role).overflow == 0)
+          numerics_.roles().operand_counts(name, kForward, role).overflow == 0)
         continue;
       possible.push_back(
           fmt::format("operand overflow ({} {})", net::to_string(role), overflow_of(*policy)));
@@ -200,10 +201,10 @@ std::optional<LostNumbers> NotFinite::lost(std::int64_t samples,
 void NotFinite::add_overflows(LayerPrediction& prediction) const {
   for (const std::string& name : net::gemm_layer_names(graph_)) {
     const Layer& layer = net::at_layer(layers_, name);
-    const policies::SaturationCounts counts = numerics_.saturation(name);
+    const policies::SaturationCounts counts = numerics_.roles().saturation(name);
     const std::int64_t born = layer.born_nan + layer.born_infinite;
     if (!counts.any() && born == 0) continue;
-    const unit::Unit& unit = *numerics_.recipe(name).fprop;
+    const unit::Unit& unit = *numerics_.roles().recipe(name).fprop;
     UnitError& error = prediction.units[name];
     error.unit = unit.row().name;
     if (unit.description() != nullptr) error.words = policies::overflow_words(*unit.description());
@@ -218,7 +219,7 @@ void NotFinite::count_overflows(LayerPrediction& prediction) const {
   for (auto& [name, error] : prediction.units) {
     if (!error.overflowed && !error.overflows) continue;
     const Layer& layer = net::at_layer(layers_, name);
-    const policies::SaturationCounts counts = numerics_.saturation(name);
+    const policies::SaturationCounts counts = numerics_.roles().saturation(name);
     const std::int64_t born = layer.born_nan + layer.born_infinite;
     if (error.overflowed && !counts.any() && born == 0) continue;
     error.of_noise = false;
@@ -317,9 +318,10 @@ void add_noise(Row& row, const NoiseFigures& noise, const net::Graph& graph,
   row.predicted = row_prediction(noise);
   const std::vector<std::string> names = net::gemm_layer_names(graph);
   const bool saturated = std::ranges::any_of(
-      names, [&](const std::string& name) { return numerics.saturation(name).any(); });
+      names, [&](const std::string& name) { return numerics.roles().saturation(name).any(); });
   for (const std::string& name : names) {
-    const policies::OperandCounts counts = numerics.operand_counts(name, net::GemmKind::fprop);
+    const policies::OperandCounts counts =
+        numerics.roles().operand_counts(name, net::GemmKind::fprop);
     const double elements = static_cast<double>(std::max<std::int64_t>(1, counts.elements));
     const auto share = [elements](std::int64_t count) {
       return row_number(static_cast<double>(count) / elements);
@@ -329,7 +331,7 @@ void add_noise(Row& row, const NoiseFigures& noise, const net::Graph& graph,
     row.layers.push_back(
         {.name = name,
          .gemm = "fprop",
-         .unit = numerics.recipe(name).fprop->row().name,
+         .unit = numerics.roles().recipe(name).fprop->row().name,
          .sqnr_db = row_number(db),
          .sqnr_ci95 = interval(db, error),
          .predicted_db = row_number(predicted),
@@ -340,12 +342,12 @@ void add_noise(Row& row, const NoiseFigures& noise, const net::Graph& graph,
          .saturated = {},
          .saturated_counts = {},
          .left_out = {}});
-    const policies::SaturationCounts results = numerics.saturation(name);
+    const policies::SaturationCounts results = numerics.roles().saturation(name);
     if (results.any()) row.layers.back().saturated = row_number(results.share());
     if (saturated && results.looked()) row.layers.back().saturated_counts = row_counts(results);
     if (const auto why = noise.predicted.left_out.find(name); why != noise.predicted.left_out.end())
       row.layers.back().left_out = why->second;
-    if (numerics.gives_fused(name))
+    if (numerics.roles().gives_fused(name))
       row.layers.back().left_out = "codes behind the operator that is fused with the layer (edges)";
   }
 }

@@ -232,9 +232,9 @@ Row run_point(const Point& point, const Workbench& bench, PointCache& cache, con
     const net::Section section(net::SectionKind::data, "", "predictions");
     work.begin("predictions", tensors_cost(samples));
     noise.tensors =
-        predict_tensors(recipe, bench.reference, cache.fits(), numerics.static_scales());
+        predict_tensors(recipe, bench.reference, cache.fits(), numerics.roles().static_scales());
     work.begin("predictions", layers_cost(samples));
-    InjectedNetwork injected(recipe, bench.reference, numerics.static_scales());
+    InjectedNetwork injected(recipe, bench.reference, numerics.roles().static_scales());
     noise.predicted = predict_layers(injected, bench.reference, kProbes, behind_reference(bench));
     LayerPrediction known = noise.predicted;  // the run may show more that is left out
     leave_out(known, recipe, noise.tensors);
@@ -256,7 +256,7 @@ Row run_point(const Point& point, const Workbench& bench, PointCache& cache, con
   }
   work.begin("noise on the reference", noise_cost(samples));
   NotFinite lost(graph, numerics);
-  numerics.hear_units([&](const net::Product& p) { lost.add(p); });
+  numerics.roles().hear_units([&](const net::Product& p) { lost.add(p); });
   Listening listening(
       numerics, [&](const net::Product& p) { lost.add_stored(p); },
       [&](std::int64_t n) { work.add(n, bench.eval_images); });
@@ -267,7 +267,7 @@ Row run_point(const Point& point, const Workbench& bench, PointCache& cache, con
   const std::optional<LostNumbers> lost_reference =
       lost.lost(noise.measured.samples, noise.measured.outputs);
   lost.reset();
-  numerics.reset_counts();
+  numerics.roles().reset_counts();
   work.begin("evaluation", evaluation_cost(bench.eval_images));
   const net::Evaluation evaluation = net::evaluate(graph, bench.dataset, net::Split::test,
                                                    bench.eval_images, listening, bench.scores);

@@ -303,7 +303,7 @@ double sample_seconds(const Trial& trial, net::Numerics& numerics, std::int64_t 
 double prediction_seconds(const Trial& trial, const policies::RecipeNumerics& numerics,
                           std::int64_t images) {
   const policies::BoundRecipe& recipe = numerics.bound();
-  const auto scales = numerics.static_scales();
+  const auto scales = numerics.roles().static_scales();
   FitCache fits;  // filled once and shared by the points of a sweep
   predict_tensors(recipe, trial.few, fits, scales);
   const double begin = trial.clock();

@@ -7,8 +7,8 @@
 #include "formats/scaling/quantize_blocks.hpp"
 #include "policies/numerics/operands/block_lines.hpp"
 #include "policies/numerics/operands/operand_scales.hpp"
+#include "policies/numerics/operands/scale_groups.hpp"
 #include "policies/numerics/quantized_tensor.hpp"
-#include "policies/numerics/scale_groups.hpp"
 #include "policies/numerics/stored_tensor.hpp"
 
 namespace numemu::experiments {

@@ -19,7 +19,7 @@
 #include "formats/portable/pairwise.hpp"
 #include "policies/calibrate/reference.hpp"
 #include "policies/calibrate/static_scale.hpp"
-#include "policies/numerics/scale_groups.hpp"
+#include "policies/numerics/operands/scale_groups.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -115,7 +115,7 @@ class TensorMeasurement {
     const std::string& name = noise.source.layer;
     const net::Role role = noise.source.role;
     const policies::PlainOperand* const multiplied =
-        role == net::Role::weight && ran_ != nullptr ? ran_->frozen_weight(name) : nullptr;
+        role == net::Role::weight && ran_ != nullptr ? ran_->roles().frozen_weight(name) : nullptr;
     if (role == net::Role::weight)
       net::require_elements(*net::at_layer(layers_, name).weight, name + "/weight");
     if (multiplied != nullptr && !multiplied->dequantized) {
@@ -486,7 +486,7 @@ LayerMeasurement measure_layers(const net::Graph& graph, net::Numerics& numerics
 
 void withhold_fused(LayerMeasurement& measured, const policies::RecipeNumerics& ran) {
   for (auto& [layer, db] : measured.db) {
-    if (ran.gives_fused(layer)) db = measured.error[layer] = NAN;
+    if (ran.roles().gives_fused(layer)) db = measured.error[layer] = NAN;
   }
 }
 

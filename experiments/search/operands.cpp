@@ -23,8 +23,8 @@
 #include "formats/storage/json_reader.hpp"
 #include "formats/version.hpp"
 #include "policies/calibrate/static_scale.hpp"
+#include "policies/numerics/operands/scale_groups.hpp"
 #include "policies/numerics/quantized_tensor.hpp"
-#include "policies/numerics/scale_groups.hpp"
 #include "policies/recipe/bound_recipe.hpp"
 #include "policies/recipe/role_quantizer.hpp"
 

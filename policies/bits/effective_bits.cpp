@@ -10,7 +10,7 @@
 #include "policies/calibrate/static_scale.hpp"
 #include "policies/embedding/table_rule.hpp"
 #include "policies/mask/weight_mask.hpp"
-#include "policies/numerics/scale_groups.hpp"
+#include "policies/numerics/operands/scale_groups.hpp"
 #include "policies/numerics/weight_tiles.hpp"
 #include "policies/recipe/role_quantizer.hpp"
 

@@ -500,7 +500,7 @@ std::vector<Note> notes_on_counts(const RecipeNumerics& numerics) {
       const std::optional<RolePolicy>& policy = roles.role(role, kForward);
       // An unsigned format counts negative numbers as invalid, too.
       if (!policy || policy->format->has_nan() || !policy->format->is_signed) continue;
-      const OperandCounts counts = numerics.operand_counts(layer, kForward, role);
+      const OperandCounts counts = numerics.roles().operand_counts(layer, kForward, role);
       if (counts.invalid == 0) continue;
       notes.push_back(
           {NoteKind::lost_nan,
@@ -512,7 +512,7 @@ std::vector<Note> notes_on_counts(const RecipeNumerics& numerics) {
   }
   std::map<std::string, SaturatedLayers> saturated;  // by unit
   for (const auto& [gemm, roles] : numerics.bound().products()) {
-    const SaturationCounts counts = numerics.saturation(gemm.name);
+    const SaturationCounts counts = numerics.roles().saturation(gemm.name);
     if (!counts.any()) continue;
     SaturatedLayers& unit = saturated[roles.fprop->row().name];
     unit.words = overflow_words(*roles.fprop->description());

@@ -164,7 +164,8 @@ net::OnnxOperand activation_of(const std::string& layer, const RolePolicy& role,
 
 net::OnnxLayers onnx_layers(const RecipeNumerics& frozen, bool weights_suffice) {
   net::OnnxLayers out;
-  const StaticScales scales = frozen.static_scales(), seconds = frozen.second_scales();
+  const StaticScales scales = frozen.roles().static_scales(),
+                     seconds = frozen.roles().second_scales();
   for (const auto& [layer, r] : frozen.bound().products()) {
     require_exportable(layer.name, r);
     const bool two = layer.weight == nullptr;
@@ -173,9 +174,9 @@ net::OnnxLayers onnx_layers(const RecipeNumerics& frozen, bool weights_suffice) 
       refuse_two_activations(layer.name);
     net::OnnxLayer& entry = out[layer.name];
     // What no pass multiplies (the recurrent weight of a single step) stays float32.
-    if (frozen.operand_counts(layer.name, net::GemmKind::fprop).elements == 0) continue;
+    if (frozen.roles().operand_counts(layer.name, net::GemmKind::fprop).elements == 0) continue;
     if (r[RolePart::weight] && layer.weight != nullptr)
-      entry.weight = weight_of(layer, r, frozen.frozen_weight(layer.name));
+      entry.weight = weight_of(layer, r, frozen.roles().frozen_weight(layer.name));
     const bool chosen = !scales.contains(layer.name);
     if (r[RolePart::activation] && !(weights_suffice && chosen && layer.weight != nullptr))
       entry.activation =

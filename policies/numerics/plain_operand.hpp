@@ -1,14 +1,27 @@
 // Operands quantized whole, before the gather, and the scales to apply to the results.
 #pragma once
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "emu/net/product.hpp"
 #include "policies/numerics/operands/operand_scales.hpp"
-#include "policies/numerics/recipe_layer.hpp"
-#include "policies/numerics/scale_groups.hpp"
+#include "policies/numerics/operands/scale_groups.hpp"
+#include "policies/numerics/quantized_tensor.hpp"
+#include "policies/numerics/scale_memo.hpp"
 #include "policies/recipe/unit_operands.hpp"
 
 namespace numemu::policies {
+
+/// An operand quantized whole, before the gather: codes of the role's format, or float32 values (of
+/// a block format, or where scales cannot be applied to the results).
+struct PlainOperand {
+  QuantizedTensor codes;
+  QuantizedTensor as_read;  ///< the codes in the unit's own format; no format: as they are
+  std::vector<float> values;
+  bool dequantized = false;  ///< `values` is the operand
+  FlagCounts flags;
+};
 
 /// How to quantize a side whole.
 struct PlainPreparation {

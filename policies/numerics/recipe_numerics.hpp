@@ -80,29 +80,13 @@ class RecipeNumerics : private NumericsStack, public net::Forwarding {
   /// The ranges that training has learned so far: with_ranges() uses them.
   FixedRanges learned_ranges(bool best = false) const;
 
-  /// See RoleNumerics.
-  StaticScales static_scales() const { return roles_.static_scales(); }
-  StaticScales second_scales() const { return roles_.second_scales(); }
+  /// What products were multiplied with: scales, weights and counts.
+  RoleNumerics& roles() { return roles_; }
+  const RoleNumerics& roles() const { return roles_; }
   /// Of a policy of the key `edges`.
   RoundedResults rounded_results() const;
-  void hear_units(std::function<void(const net::Product&)> heard) {
-    roles_.hear_units(std::move(heard));
-  }
-  const LayerRecipe& recipe(std::string_view layer) const { return roles_.recipe(layer); }
-  const PlainOperand* frozen_weight(std::string_view layer) const {
-    return roles_.frozen_weight(layer);
-  }
   /// See RoleNumerics; false where a policy above the roles may read weights (LeavesWeights).
   bool holds_weight(std::string_view layer) const;
-  OperandCounts operand_counts(std::string_view layer, net::GemmKind kind, net::Role role) const {
-    return roles_.operand_counts(layer, kind, role);
-  }
-  OperandCounts operand_counts(std::string_view layer, net::GemmKind kind) const {
-    return roles_.operand_counts(layer, kind);
-  }
-  SaturationCounts saturation(std::string_view layer) const { return roles_.saturation(layer); }
-  bool gives_fused(std::string_view layer) const { return roles_.gives_fused(layer); }
-  void reset_counts() { roles_.reset_counts(); }
 };
 
 /// Frees the weights of a node that has run under the frozen numerics, as far as these hold what

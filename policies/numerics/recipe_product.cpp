@@ -50,7 +50,7 @@ struct ReadSide {
 /// The current product, with everything it needs.
 class Run {
  public:
-  Run(RecipeLayer& layer, const net::Product& product, const ProductRun& run)
+  Run(LayerState& layer, const net::Product& product, const ProductRun& run)
       : layer_(layer),
         p_(product),
         run_(run),
@@ -387,7 +387,7 @@ class Run {
     b = right->scales();
   }
 
-  RecipeLayer& layer_;
+  LayerState& layer_;
   const net::Product& p_;
   const ProductRun& run_;
   const unit::Unit& unit_;
@@ -400,7 +400,7 @@ class Run {
 
 }  // namespace
 
-void run_product(RecipeLayer& layer, const net::Product& product, const ProductRun& run) {
+void run_product(LayerState& layer, const net::Product& product, const ProductRun& run) {
   const net::Section section(net::SectionKind::quantize, product.layer,
                              net::to_string(product.kind));
   Run here(layer, product, run);

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "emu/net/numerics.hpp"
-#include "policies/numerics/recipe_layer.hpp"
+#include "policies/numerics/layer_state.hpp"
 
 namespace numemu::policies {
 
@@ -31,6 +31,6 @@ struct ProductRun {
 /// units each line is padded with zero codes to whole blocks. Where a row of the operand does not
 /// read whole lines (wgrad of convolutions with several taps) both operands are cut as with axis
 /// `reduction`: along the flattened depth of the gathered operand, tile by tile.
-void run_product(RecipeLayer&, const net::Product&, const ProductRun&);
+void run_product(LayerState&, const net::Product&, const ProductRun&);
 
 }  // namespace numemu::policies

@@ -51,7 +51,7 @@ void require_clipping(const CalibrationPolicy& calibration,
 
 /// Both operands of a product with zero points are integers with scales of their own, whose sums
 /// the unit gives as they are.
-void require_shifted(const CalibrationPolicy& calibration, const RecipeLayer& layer, bool two,
+void require_shifted(const CalibrationPolicy& calibration, const LayerState& layer, bool two,
                      const std::string& name, const std::string& where) {
   const std::optional<RoleQuantizer>& left = layer[RolePart::activation];
   const std::optional<RoleQuantizer>& right = two ? layer.second : layer[RolePart::weight];
@@ -96,7 +96,7 @@ void require_shifted(const CalibrationPolicy& calibration, const RecipeLayer& la
 }
 
 /// The right operand of attention on the unit, which the schema cannot check against a weight.
-void require_second(const RecipeLayer& layer, const std::string& name, const std::string& where) {
+void require_second(const LayerState& layer, const std::string& name, const std::string& where) {
   if (!layer.second) return;
   const RolePolicy& policy = layer.second->policy();
   const unit::Unit& unit = *layer.recipe.fprop;
@@ -158,7 +158,7 @@ RoleNumerics::RoleNumerics(const BoundRecipe& recipe) : recipe_(recipe) {
     const std::string& name = names.emplace_back(gemm.name);
     const bool two = gemm.weight == nullptr;
     auto& layer = layers_[name] =
-        std::make_unique<RecipeLayer>(roles, two ? gemm.right : net::Role::activation);
+        std::make_unique<LayerState>(roles, two ? gemm.right : net::Role::activation);
     layer->one_sample = one_sample;
     require_clipping(recipe->calibration(), roles[RolePart::activation], name, where);
     if (two && layer->quantizers[RolePart::activation] &&
@@ -173,7 +173,7 @@ RoleNumerics::RoleNumerics(const BoundRecipe& recipe) : recipe_(recipe) {
   }
   for (const net::Node& node : recipe.graph().nodes) {
     const LayerRecipe& r = recipe.layer(node.name);
-    nodes_[node.name] = std::make_unique<RecipeLayer>(r);
+    nodes_[node.name] = std::make_unique<LayerState>(r);
     for (const RoleRow& row : role_table()) {
       for (const RoleRow::Part& part : row.parts) stores_ = stores_ || (row.stored && r[part.part]);
     }
@@ -234,7 +234,7 @@ void RoleNumerics::require_trainable(const std::string& where) const {
   }
 }
 
-RecipeLayer& RoleNumerics::layer(std::string_view name) const {
+LayerState& RoleNumerics::layer(std::string_view name) const {
   const auto found = layers_.find(name);
   if (found == layers_.end()) throw Error(fmt::format("no layer '{}' multiplies", name));
   return *found->second;
@@ -243,12 +243,12 @@ RecipeLayer& RoleNumerics::layer(std::string_view name) const {
 const LayerRecipe& RoleNumerics::recipe(std::string_view name) const { return layer(name).recipe; }
 
 const PlainOperand* RoleNumerics::frozen_weight(std::string_view name) const {
-  const RecipeLayer& found = layer(name);
+  const LayerState& found = layer(name);
   return found.weight_ready ? &found.frozen_weight : nullptr;
 }
 
 bool RoleNumerics::holds_weight(std::string_view name) const {
-  const RecipeLayer& found = layer(name);
+  const LayerState& found = layer(name);
   return (found.weight_ready || found.sliced_weight != nullptr) && !found.reads_weight;
 }
 
@@ -264,7 +264,7 @@ OperandCounts RoleNumerics::operand_counts(std::string_view name, net::GemmKind 
 }
 
 SaturationCounts RoleNumerics::saturation(std::string_view name) const {
-  RecipeLayer& found = layer(name);
+  LayerState& found = layer(name);
   const std::lock_guard lock(found.saturation_mutex);
   return found.saturation;
 }
@@ -300,7 +300,7 @@ bool says(std::string_view text, std::string_view name) {
 }  // namespace
 
 void RoleNumerics::product(const net::Step& step, const net::Product& product) {
-  RecipeLayer& found = layer(product.layer);
+  LayerState& found = layer(product.layer);
   ProductRun run{.seed = recipe_->seed(),
                  .phase = step.phase,
                  .frozen = found.frozen,
@@ -320,7 +320,7 @@ void RoleNumerics::product(const net::Step& step, const net::Product& product) {
 
 net::SharedTensor RoleNumerics::table(const net::Step& step, std::string_view name,
                                       const net::Tensor& parameter) {
-  RecipeLayer* const node = node_of(name);
+  LayerState* const node = node_of(name);
   // Scales of quantizers are no tables: they have no rows.
   if (node == nullptr || !node->quantizers[RolePart::embedding] || parameter.shape.size() < 2)
     return nullptr;
@@ -339,7 +339,7 @@ net::SharedTensor RoleNumerics::table(const net::Step& step, std::string_view na
   return node->frozen_table;
 }
 
-RecipeLayer* RoleNumerics::node_of(std::string_view name) const {
+LayerState* RoleNumerics::node_of(std::string_view name) const {
   if (!stores_) return nullptr;
   const auto found = nodes_.find(name);
   if (found != nodes_.end()) return found->second.get();
@@ -364,7 +364,7 @@ void RoleNumerics::store(const net::Step& step, const RoleQuantizer& quantizer,
 
 void RoleNumerics::vector_result(const net::Step& step, std::string_view name, std::string_view,
                                  net::Tensor& x) {
-  const RecipeLayer* const node = node_of(name);
+  const LayerState* const node = node_of(name);
   if (node == nullptr || !node->quantizers[RolePart::vector]) return;
   const bool apart = frozen_ && step.phase == net::Phase::inference && !x.shape.empty();
   // The -infinity of a mask is not a number to round: it would saturate, or make its block NaN.
@@ -376,7 +376,7 @@ void RoleNumerics::vector_result(const net::Step& step, std::string_view name, s
 
 net::Saved RoleNumerics::save(const net::Step& step, const net::Kept& kept,
                               const net::SharedTensor& tensor) {
-  const RecipeLayer* const node = node_of(kept.layer);
+  const LayerState* const node = node_of(kept.layer);
   const bool linear = kept.use == net::Use::linear, sign = kept.use == net::Use::sign;
   if (node == nullptr || !node->quantizers[RolePart::saved] || !(linear || sign)) return {tensor};
   if (sign) return {.tensor = nullptr, .shape = tensor->shape, .packed = pack_signs(*tensor)};
@@ -399,7 +399,7 @@ net::SharedTensor RoleNumerics::restore(const net::Step&, const net::Kept& kept,
 
 void RoleNumerics::optimizer_state(const net::Step& step, std::string_view parameter,
                                    std::string_view name, net::Tensor& state) {
-  const RecipeLayer* const node = node_of(parameter);
+  const LayerState* const node = node_of(parameter);
   if (node == nullptr || !(*node)[state_part(name)]) return;
   store(step, *(*node)[state_part(name)], state.shape, state.data.data(), 1, parameter, "state",
         name);
@@ -412,7 +412,7 @@ std::unique_ptr<net::Exchange> RoleNumerics::exchange(const net::Step& step,
   if (stores_) {
     links.carry = [this, step](std::size_t p, std::string_view sender, net::Tensor& x) {
       const std::string& name = parameters_.at(p);
-      const RecipeLayer* const node = node_of(name);
+      const LayerState* const node = node_of(name);
       if (node == nullptr || !node->quantizers[RolePart::exchange])
         return stored_bits(std::nullopt, x.shape);
       const RoleQuantizer& quantizer = *node->quantizers[RolePart::exchange];
@@ -482,7 +482,7 @@ void RoleNumerics::freeze(const net::Graph& graph, const Calibration& calibratio
   };
   bool waits = false;
   for (auto& [name, scale] : scales) {
-    const RecipeLayer& layer = *layers_.find(name)->second;
+    const LayerState& layer = *layers_.find(name)->second;
     scale.saw_left = known(scale.left, layer[RolePart::activation], name, "left");
     scale.saw_right = known(scale.right, layer.second, name, "right");
     scale.waits_left = scale.left && !scale.saw_left;
@@ -517,7 +517,7 @@ void RoleNumerics::freeze(const net::Graph& graph, const Calibration& calibratio
   // A layer whose product the network never computes (the recurrent one of a single step) gets the
   // scale of zeros.
   for (auto& [name, scale] : scales) {
-    RecipeLayer& layer = *layers_.find(name)->second;
+    LayerState& layer = *layers_.find(name)->second;
     if (scale.left) layer.activation_scale = scale.left->scale();
     if (scale.right && scale.saw_right) layer.second_scale = scale.right->scale();
     if (shared == nullptr || read) continue;

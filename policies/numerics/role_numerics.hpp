@@ -12,7 +12,7 @@
 #include "emu/net/graph.hpp"
 #include "emu/net/numerics.hpp"
 #include "policies/calibrate/static_scale.hpp"
-#include "policies/numerics/recipe_layer.hpp"
+#include "policies/numerics/layer_state.hpp"
 #include "policies/policy.hpp"
 #include "policies/recipe/bound_recipe.hpp"
 
@@ -98,15 +98,15 @@ class RoleNumerics : public net::Numerics {
   void reset_counts();
 
  private:
-  using Layers = std::map<std::string, std::unique_ptr<RecipeLayer>, std::less<>>;
+  using Layers = std::map<std::string, std::unique_ptr<LayerState>, std::less<>>;
 
-  RecipeLayer& layer(std::string_view name) const;
+  LayerState& layer(std::string_view name) const;
   /// Rewrites a stored tensor by the policy of its role.
   void store(const net::Step&, const RoleQuantizer&, const net::Shape&, float* x,
              std::int64_t samples, std::string_view layer, std::string_view role,
              std::string_view use) const;
   /// Of a parameter or a node; null where the recipe has none of that name.
-  RecipeLayer* node_of(std::string_view name) const;
+  LayerState* node_of(std::string_view name) const;
 
   const BoundRecipe recipe_;
   Layers layers_;  ///< that multiply

@@ -9,9 +9,9 @@
 #include "emu/net/product.hpp"
 #include "emu/unit/unit.hpp"
 #include "formats/format.hpp"
+#include "policies/numerics/layer_state.hpp"
 #include "policies/numerics/operands/operand_scales.hpp"
 #include "policies/numerics/overflow_sample.hpp"
-#include "policies/numerics/recipe_layer.hpp"
 
 namespace numemu::policies {
 

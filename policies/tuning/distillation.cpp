@@ -30,7 +30,7 @@ StraightThroughNumerics::StraightThroughNumerics(const Tuning& tuning, bool weig
   for (const net::GemmLayer& layer : net::gemm_layers(tuning.graph)) {
     // Of two activations the gradient of the second is no weight's.
     if (!weights && layer.weight != nullptr) unread_.insert(layer.name);
-    const std::optional<RolePolicy>& role = owned->recipe(layer.name)[RolePart::activation];
+    const std::optional<RolePolicy>& role = owned->roles().recipe(layer.name)[RolePart::activation];
     if (!role) continue;
     if (const std::optional<TensorScale> fixed = fixed_scale(role->scale))
       reach_[layer.name] = range_of(*role, *fixed);
@@ -51,7 +51,7 @@ const net::Tensor& StraightThroughNumerics::rounded(std::string_view layer,
                                                     const net::Tensor& weight) {
   const auto found = rounded_.find(layer);
   if (found != rounded_.end()) return found->second;
-  const PlainOperand* const operand = owned->frozen_weight(layer);
+  const PlainOperand* const operand = owned->roles().frozen_weight(layer);
   if (operand == nullptr) return weight;
   net::Tensor& values = rounded_[std::string(layer)];
   values = net::Tensor(weight.shape);

@@ -30,7 +30,7 @@ FixedRanges calibrated_ranges(const Recipe& recipe, const net::Graph& graph,
                               const Calibration& calibration) {
   RecipeNumerics numerics(recipe, graph);
   numerics.freeze(graph, calibration.samples, calibration.batch);
-  const StaticScales scales = numerics.static_scales();
+  const StaticScales scales = numerics.roles().static_scales();
   FixedRanges ranges;
   for (const auto& [layer, roles] : numerics.bound().products()) {
     const auto found = scales.find(layer.name);

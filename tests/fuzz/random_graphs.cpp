@@ -52,9 +52,10 @@ void run(const policies::Recipe& recipe, fuzz::Draws& draws) {
   policies::effective_bits(bound, reference);
   experiments::NoiseFigures figures;
   experiments::FitCache fits;
-  figures.tensors = experiments::predict_tensors(bound, reference, fits, numerics.static_scales());
-  figures.predicted =
-      experiments::predict_layers(bound, reference, numerics.static_scales(), kProbesOfAGraph);
+  figures.tensors =
+      experiments::predict_tensors(bound, reference, fits, numerics.roles().static_scales());
+  figures.predicted = experiments::predict_layers(
+      bound, reference, numerics.roles().static_scales(), kProbesOfAGraph);
   experiments::leave_out(figures.predicted, bound, figures.tensors);
   figures.measured = experiments::measure_once(figures.tensors, numerics, numerics, reference,
                                                [](const net::Node&) {});

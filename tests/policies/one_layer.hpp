@@ -26,7 +26,7 @@ class OneLayer {
   }
   /// `heard` gets every product as its unit computed it, D included.
   void hear(std::function<void(const net::Product&)> heard) {
-    numerics_.hear_units(std::move(heard));
+    numerics_.roles().hear_units(std::move(heard));
   }
 
  private:

@@ -58,7 +58,7 @@ TEST_CASE("layers behind a constant background are predicted by its own rounding
   numerics.freeze(graph, reference);
   const LayerMeasurement measured = measure_layers(graph, numerics, reference);
   const LayerPrediction predicted =
-      predict_layers({recipe, graph}, reference, numerics.static_scales());
+      predict_layers({recipe, graph}, reference, numerics.roles().static_scales());
   const std::string first = net::gemm_layer_names(graph).front();
   INFO(predicted.db.at(first) << " predicted, " << measured.db.at(first) << " measured");
   CHECK(std::fabs(predicted.db.at(first) - measured.db.at(first)) < kLayerHolds / 2);

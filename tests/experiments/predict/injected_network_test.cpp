@@ -32,7 +32,7 @@ Figures figures(const std::string& keys) {
       policies::Recipe::parse_text(R"j({"numemu_recipe": 1, )j" + keys + "}", "recipe");
   policies::RecipeNumerics numerics(recipe, graph);
   numerics.freeze(graph, reference);
-  return {predict_layers({recipe, graph}, reference, numerics.static_scales()),
+  return {predict_layers({recipe, graph}, reference, numerics.roles().static_scales()),
           measure_layers(graph, numerics, reference)};
 }
 

@@ -135,9 +135,9 @@ TEST_CASE("the measured noise of a weight is that of the codes that the network 
   const policies::Recipe recipe = recipe_of("int8");
   policies::RecipeNumerics numerics(recipe, run.graph, "recipe");
   numerics.freeze(run.graph, run.reference);
-  CHECK(numerics.frozen_weight("fc1") == nullptr);
+  CHECK(numerics.roles().frozen_weight("fc1") == nullptr);
   measure_layers(run.graph, numerics, run.reference);
-  REQUIRE(numerics.frozen_weight("fc1") != nullptr);
+  REQUIRE(numerics.roles().frozen_weight("fc1") != nullptr);
   FitCache fits;
   std::vector<TensorNoise> noises = predict_tensors({recipe, run.graph}, run.reference, fits);
   std::vector<TensorNoise> again = noises;
@@ -233,14 +233,14 @@ void check_predictions(const Run& run, const std::string& roles, std::size_t ten
   numerics.freeze(run.graph, run.reference);
   const LayerMeasurement layers = measure_layers(run.graph, numerics, run.reference);
   const LayerPrediction predicted =
-      predict_layers({recipe, run.graph}, run.reference, numerics.static_scales());
+      predict_layers({recipe, run.graph}, run.reference, numerics.roles().static_scales());
   for (const auto& [layer, db] : layers.db) {
     INFO(layer);
     if (std::isfinite(db)) CHECK(std::fabs(predicted.db.at(layer) - db) < kLayerHolds);
   }
   FitCache fits;
   std::vector<TensorNoise> noises =
-      predict_tensors({recipe, run.graph}, run.reference, fits, numerics.static_scales());
+      predict_tensors({recipe, run.graph}, run.reference, fits, numerics.roles().static_scales());
   measure_tensors(noises, {recipe, run.graph}, run.reference, &numerics);
   CHECK(noises.size() == tensors);
   for (const TensorNoise& noise : noises) {
@@ -414,12 +414,12 @@ TEST_CASE("a product that never runs has no figure", "[fast]") {
     policies::RecipeNumerics numerics(recipe, run.graph);
     numerics.freeze(run.graph, run.reference);
     std::vector<TensorNoise> tensors =
-        predict_tensors({recipe, run.graph}, run.reference, fits, numerics.static_scales());
+        predict_tensors({recipe, run.graph}, run.reference, fits, numerics.roles().static_scales());
     measure_tensors(tensors, {recipe, run.graph}, run.reference, &numerics);
     for (const TensorNoise& tensor : tensors)
       CHECK((tensor.source.layer == "lstm.input" || tensor.source.role == net::Role::weight));
     LayerPrediction predicted =
-        predict_layers({recipe, run.graph}, run.reference, numerics.static_scales());
+        predict_layers({recipe, run.graph}, run.reference, numerics.roles().static_scales());
     leave_out(predicted, {recipe, run.graph}, tensors);
     CHECK(std::isnan(predicted.db.at("lstm.recurrent")));
     CHECK(std::isfinite(predicted.db.at("lstm.input")));

@@ -89,7 +89,9 @@ struct Run {
     net::forward(graph, batch, recorder);
     results = recorder.results;
   }
-  TensorScale scale(const std::string& layer) const { return numerics->static_scales().at(layer); }
+  TensorScale scale(const std::string& layer) const {
+    return numerics->roles().static_scales().at(layer);
+  }
 };
 
 const std::string kRoles =
@@ -177,7 +179,7 @@ std::int64_t requantized(const std::string& how, std::int32_t sum, float a, floa
 std::vector<float> by_hand(const Run& run, const std::string& layer, const net::Tensor& read,
                            const TensorScale& out, const std::string& how, bool shifted) {
   const auto node = std::ranges::find(run.graph.nodes, layer, &net::Node::name);
-  const QuantizedTensor& w = run.numerics->frozen_weight(layer)->codes;
+  const QuantizedTensor& w = run.numerics->roles().frozen_weight(layer)->codes;
   const float a = run.scale(layer).scale;
   const auto& op = dynamic_cast<const net::Conv&>(*node->op);
   const net::Tensor& bias = op.parameters()[1].value;
@@ -263,12 +265,12 @@ TEST_CASE("edges: scales that are powers of two, of activations and of weight ch
     int e = 0;
     return std::frexp(x, &e) == 0.5f;
   };
-  const StaticScales scales = run.numerics->static_scales();
+  const StaticScales scales = run.numerics->roles().static_scales();
   CHECK(scales.size() == 5);
   for (const auto& [layer, scale] : scales) {
     INFO(layer);
     CHECK(is_power(scale.scale));
-    const std::vector<float>& weights = run.numerics->frozen_weight(layer)->codes.scales;
+    const std::vector<float>& weights = run.numerics->roles().frozen_weight(layer)->codes.scales;
     CHECK(weights.size() == (layer == "fc" ? 5u : layer == "left" || layer == "right" ? 4u : 8u));
     CHECK(std::ranges::all_of(weights, is_power));
   }

@@ -23,8 +23,8 @@ class LearningLayer {
         layer_(R"j("roles": {"weight": {"format": "int4", "granularity": ")j" + granularity +
                    R"j("}, "activation": {"format": ")j" + format + R"j("}}, )j" + learn,
                std::make_unique<net::Linear>(in, out), {in}),
-        activation_(*layer_.numerics().recipe("layer")[RolePart::activation]),
-        weight_role_(*layer_.numerics().recipe("layer")[RolePart::weight]) {}
+        activation_(*layer_.numerics().roles().recipe("layer")[RolePart::activation]),
+        weight_role_(*layer_.numerics().roles().recipe("layer")[RolePart::weight]) {}
 
   RecipeNumerics& numerics() { return layer_.numerics(); }
   void start(const std::vector<float>& weights) { weight() = weights; }

@@ -280,10 +280,10 @@ TEST_CASE("notes: results at an end of a register that saturates", "[fast]") {
                            "r.json"),
         graph);
     net::forward(graph, x, numerics);
-    const SaturationCounts counts = numerics.saturation("fc");
+    const SaturationCounts counts = numerics.roles().saturation("fc");
     const std::vector<std::string> notes = texts_of(notes_on_counts(numerics));
-    numerics.reset_counts();
-    CHECK_FALSE(numerics.saturation("fc").any());
+    numerics.roles().reset_counts();
+    CHECK_FALSE(numerics.roles().saturation("fc").any());
     return std::pair(counts, notes);
   };
   const auto [narrow, notes] = run("neutral.mac.int8.saturate");

@@ -10,7 +10,7 @@
 #include "emu/net/tensor.hpp"
 #include "emu/unit/unit.hpp"
 #include "formats/random.hpp"
-#include "policies/numerics/recipe_layer.hpp"
+#include "policies/numerics/layer_state.hpp"
 
 namespace numemu::policies::test {
 

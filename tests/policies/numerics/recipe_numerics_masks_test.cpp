@@ -125,13 +125,14 @@ TEST_CASE("recipe masks: static scales are those of what products read", "[fast]
   };
   // Estimates are larger than what they estimate; on the samples of the calibration none clips.
   const auto unbiased = numerics_of("random-unbiased(1:4)");
-  CHECK(unbiased->static_scales().at("first").scale >
-        2 * numerics_of("greedy(1:4)")->static_scales().at("first").scale);
+  CHECK(unbiased->roles().static_scales().at("first").scale >
+        2 * numerics_of("greedy(1:4)")->roles().static_scales().at("first").scale);
   std::vector<std::int64_t> samples(40);
   std::iota(samples.begin(), samples.end(), 0);
   net::forward(graph, x, *unbiased, {net::Phase::inference, 0, &samples});
-  CHECK(unbiased->operand_counts("first", net::GemmKind::fprop, net::Role::activation).overflow ==
-        0);
+  CHECK(unbiased->roles()
+            .operand_counts("first", net::GemmKind::fprop, net::Role::activation)
+            .overflow == 0);
 }
 
 TEST_CASE("recipe masks: what cannot be is refused", "[fast]") {

@@ -105,11 +105,11 @@ TEST_CASE("static scales come from calibration and dynamic ones from the tensor"
   fixed.freeze(graph, reference);
   evaluate_batch(graph, fixed, images, 0);
   evaluate_batch(graph, dynamic, images, 0);
-  CHECK(fixed.operand_counts("conv", GemmKind::fprop, Role::activation).overflow > 0);
-  CHECK(dynamic.operand_counts("conv", GemmKind::fprop, Role::activation).overflow == 0);
-  CHECK(fixed.operand_counts("conv", GemmKind::fprop).elements == images.size());
-  CHECK(fixed.operand_counts("conv", GemmKind::fprop, Role::weight) == OperandCounts{});
-  CHECK(fixed.operand_counts("fc", GemmKind::dgrad) == OperandCounts{});
+  CHECK(fixed.roles().operand_counts("conv", GemmKind::fprop, Role::activation).overflow > 0);
+  CHECK(dynamic.roles().operand_counts("conv", GemmKind::fprop, Role::activation).overflow == 0);
+  CHECK(fixed.roles().operand_counts("conv", GemmKind::fprop).elements == images.size());
+  CHECK(fixed.roles().operand_counts("conv", GemmKind::fprop, Role::weight) == OperandCounts{});
+  CHECK(fixed.roles().operand_counts("fc", GemmKind::dgrad) == OperandCounts{});
 }
 
 TEST_CASE("rules that clip need saturation and kl integers", "[fast]") {
@@ -148,9 +148,11 @@ TEST_CASE("frozen weights are quantized and counted once", "[fast]") {
     const net::Tensor first = evaluate_batch(graph, numerics, images, 0);
     CHECK(differences(evaluate_batch(graph, numerics, images, 0).data, first.data) == 0);
     const std::int64_t elements = 8 * 3 * 3 * 3;
-    CHECK(numerics.operand_counts("conv", GemmKind::fprop, Role::weight).elements == elements);
-    numerics.reset_counts();
-    CHECK(numerics.operand_counts("conv", GemmKind::fprop, Role::weight).elements == elements);
+    CHECK(numerics.roles().operand_counts("conv", GemmKind::fprop, Role::weight).elements ==
+          elements);
+    numerics.roles().reset_counts();
+    CHECK(numerics.roles().operand_counts("conv", GemmKind::fprop, Role::weight).elements ==
+          elements);
     RecipeNumerics thawed(recipe_of(weight), graph);
     CHECK(differences(evaluate_batch(graph, thawed, images, 0).data, first.data) == 0);
   }
@@ -174,7 +176,7 @@ TEST_CASE("attention is calibrated on both of its operands", "[fast]") {
   const net::Tensor y = net::forward(graph, batch, numerics, {net::Phase::inference, 0, &samples});
   // Each operand under the scale of its own largest magnitude: neither saturates, and 8 bits with
   // 4 products a sum leave an error far below the scores.
-  CHECK(numerics.operand_counts("scores", GemmKind::fprop, Role::activation).overflow == 0);
+  CHECK(numerics.roles().operand_counts("scores", GemmKind::fprop, Role::activation).overflow == 0);
   double error = 0, signal = 0;
   for (std::int64_t i = 0; i < y.size(); ++i) {
     error += (y.data[i] - reference.logits.data[i]) * (y.data[i] - reference.logits.data[i]);
@@ -191,7 +193,7 @@ TEST_CASE("delayed scaling uses the largest magnitude of the last steps", "[fast
   RecipeNumerics numerics(recipe, graph);
   net::Tensor small({2, 4, 4, 3}, 1.0f), large({2, 4, 4, 3}, 4096.0f);
   const auto overflow = [&] {
-    return numerics.operand_counts("conv", GemmKind::fprop, Role::activation).overflow;
+    return numerics.roles().operand_counts("conv", GemmKind::fprop, Role::activation).overflow;
   };
   train_step(graph, numerics, large, 0);  // scale 1: 4096 is beyond 448
   CHECK(overflow() == large.size());
@@ -203,12 +205,12 @@ TEST_CASE("delayed scaling uses the largest magnitude of the last steps", "[fast
   numerics.save_state(state);
   train_step(graph, numerics, large, 4);
   CHECK(overflow() == 2 * large.size());
-  const auto counted = numerics.operand_counts("conv", GemmKind::fprop, Role::activation);
+  const auto counted = numerics.roles().operand_counts("conv", GemmKind::fprop, Role::activation);
 
   RecipeNumerics resumed(recipe, graph);
   resumed.load_state(state);
   train_step(graph, resumed, large, 4);
-  CHECK(resumed.operand_counts("conv", GemmKind::fprop, Role::activation) == counted);
+  CHECK(resumed.roles().operand_counts("conv", GemmKind::fprop, Role::activation) == counted);
 }
 
 TEST_CASE("a step may be repeated from its state bit for bit", "[fast]") {
@@ -451,7 +453,8 @@ TEST_CASE("products of backward read the numbers that forward multiplied", "[fas
   const net::Tensor x = noise({2, 128}, 4), g = noise({2, 5}, 6);
   const net::Tensor& w = net::weight_of(graph, "fc");
   const auto dequantized = [&](const net::Tensor& of, bool weight) {
-    const RoleQuantizer q(*numerics.recipe("fc")[weight ? RolePart::weight : RolePart::activation]);
+    const RoleQuantizer q(
+        *numerics.roles().recipe("fc")[weight ? RolePart::weight : RolePart::activation]);
     QuantizedTensor codes;
     if (weight) {
       quantize_tensor(q, of.data.data(), of.size(),
@@ -523,11 +526,11 @@ TEST_CASE("zero points are for static scales and integers", "[fast]") {
   const auto numerics = bind(integers, R"j(, "calibrate": {"rule": "percentile(100)"})j");
   const net::Tensor x = noise({4, 4, 4, 3}, 9);
   numerics->freeze(graph, float_reference(graph, x));
-  const RoleQuantizer quantizer(*numerics->recipe("conv")[RolePart::activation]);
-  CHECK(numerics->static_scales().at("conv") ==
+  const RoleQuantizer quantizer(*numerics->roles().recipe("conv")[RolePart::activation]);
+  CHECK(numerics->roles().static_scales().at("conv") ==
         quantizer.scale_of_elements(x.data.data(), x.size()));
-  CHECK(numerics->static_scales().at("conv").zero_point > 0);
-  CHECK(numerics->static_scales().at("fc").zero_point == 0);  // behind a ReLU
+  CHECK(numerics->roles().static_scales().at("conv").zero_point > 0);
+  CHECK(numerics->roles().static_scales().at("fc").zero_point == 0);  // behind a ReLU
 }
 
 TEST_CASE("scales of tokens on a unit of integers need values per channel", "[fast]") {

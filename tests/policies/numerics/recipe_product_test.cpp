@@ -101,7 +101,7 @@ class Checker : public net::Numerics {
     kinds.push_back(p.kind);
   }
 
-  RecipeLayer layer;
+  LayerState layer;
   ProductRun run{.seed = 7, .phase = net::Phase::training};
   std::vector<GemmKind> kinds;
 
@@ -169,7 +169,7 @@ TEST_CASE("an exact block-scaled unit gives what exact gives of the blocks' valu
     int products = 0;
 
    private:
-    RecipeLayer values_, codes_, fallback_;
+    LayerState values_, codes_, fallback_;
     ProductRun run_{.phase = net::Phase::training};
   };
   for (const BlockAxis axis : {BlockAxis::channel, BlockAxis::reduction}) {
@@ -204,7 +204,7 @@ TEST_CASE("a tensor scale is applied after a block-scaled unit", "[fast]") {
   p.d = y.data.data();
   p.d_stack = {.width = 4};
   for (const BlockAxis axis : {BlockAxis::channel, BlockAxis::reduction}) {
-    RecipeLayer layer(layer_recipe(block_policy("nvfp4", axis), "neutral.exact.nv16"));
+    LayerState layer(layer_recipe(block_policy("nvfp4", axis), "neutral.exact.nv16"));
     run_product(layer, p, {});
     const auto by_hand = [&](const net::Tensor& t, float& tensor_scale) {
       const std::int64_t rows = t.dim(0);
@@ -231,11 +231,11 @@ TEST_CASE("a tensor scale is applied after a block-scaled unit", "[fast]") {
 
 TEST_CASE("a fused block-scaled unit reads a border as blocks of zeros", "[fast]") {
   const RolePolicy policy = block_policy("mxfp8_e4m3");
-  RecipeLayer layer(layer_recipe(policy, "nvidia.b200.tcgen05.e4m3.f32.mx32"));
+  LayerState layer(layer_recipe(policy, "nvidia.b200.tcgen05.e4m3.f32.mx32"));
   const RoleQuantizer& q = *layer[RolePart::weight];
   class Capture : public net::Numerics {
    public:
-    Capture(RecipeLayer& layer, const RoleQuantizer& q) : layer_(layer), q_(q) {}
+    Capture(LayerState& layer, const RoleQuantizer& q) : layer_(layer), q_(q) {}
     void product(const net::Step&, const net::Product& p) override {
       run_product(layer_, p, {});
       const auto encode = [&](const net::ProductSide& side, std::int64_t rows,
@@ -268,7 +268,7 @@ TEST_CASE("a fused block-scaled unit reads a border as blocks of zeros", "[fast]
     }
 
    private:
-    RecipeLayer& layer_;
+    LayerState& layer_;
     const RoleQuantizer& q_;
   };
   Capture capture(layer, q);
@@ -320,7 +320,7 @@ TEST_CASE("heads of a stack have scales per row on both sides", "[fast]") {
   p.b = {&keys, &gb, net::Role::activation, stack};
   p.d = scores.data.data();
   p.d_stack = {.outer = 2, .inner = 3, .width = 5};
-  RecipeLayer layer(layer_recipe(element_policy("int8", Granularity::row), "f32.sequential"));
+  LayerState layer(layer_recipe(element_policy("int8", Granularity::row), "f32.sequential"));
   run_product(layer, p, {});
   const RoleQuantizer& q = *layer[RolePart::activation];
   for (std::int64_t b = 0; b < 6; ++b) {
@@ -360,7 +360,7 @@ TEST_CASE("channel scales of weights belong to the columns of a forward product"
   p.d_stack = {.width = 4};
   LayerRecipe recipe = layer_recipe(std::nullopt, "f32.sequential");
   recipe[RolePart::weight] = element_policy("int4", Granularity::channel);
-  RecipeLayer layer(recipe);
+  LayerState layer(recipe);
   run_product(layer, p, {});
   net::Tensor row({10});
   std::vector<float> values, scales;
@@ -380,7 +380,7 @@ TEST_CASE("channel scales of weights belong to the columns of a forward product"
   CHECK(differences(result_of(p, 0), product_of(*recipe.dgrad, p, x.data, values)) == 0);
   recipe[RolePart::weight] = element_policy("int4");
   recipe[RolePart::activation] = element_policy("int4", Granularity::row);
-  RecipeLayer by_row(recipe);
+  LayerState by_row(recipe);
   unit::Gather taps = ga;
   std::swap(taps.depth[0], taps.depth[1]);
   p.kind = GemmKind::fprop;
@@ -410,7 +410,7 @@ TEST_CASE("of a large weight that many rows read only codes are kept", "[fast]")
     net::Product p{"fc", GemmKind::fprop, rows, 64, 512, {}, {}, first.data.data(), {.width = 64}};
     p.a = {&x, &ga, net::Role::activation, {.width = 512}};
     p.b = {&w, &gb, net::Role::weight, {.width = 512}};
-    RecipeLayer layer(layer_recipe(element_policy("int8"), "f32.sequential"));
+    LayerState layer(layer_recipe(element_policy("int8"), "f32.sequential"));
     run_product(layer, p, {.frozen = true});
     CHECK((layer.prepared_weight == nullptr) == (rows == 256));
     p.d = second.data.data();
@@ -432,7 +432,7 @@ TEST_CASE("results that are no float32 are scaled with one rounding", "[fast]") 
   p.b = {&w, &gb, net::Role::weight, {.width = 600}};
   p.d = y.data.data();
   p.d_stack = {.width = 3};
-  RecipeLayer integers(layer_recipe(element_policy("int8"), "nvidia.a100.mma.s8.s32"));
+  LayerState integers(layer_recipe(element_policy("int8"), "nvidia.a100.mma.s8.s32"));
   run_product(integers, p, {});
   const ByHand a = elements_by_hand(*integers[RolePart::activation], x, {}),
                b = elements_by_hand(*integers[RolePart::weight], w, {});
@@ -444,7 +444,7 @@ TEST_CASE("results that are no float32 are scaled with one rounding", "[fast]") 
       CHECK(y.data[i * 3 + j] == static_cast<float>(sum * (a.scale * b.scale)));
     }
   }
-  RecipeLayer halves(layer_recipe(element_policy("float8_e4m3fn"), "nvidia.h100.wgmma.e4m3.f16"));
+  LayerState halves(layer_recipe(element_policy("float8_e4m3fn"), "nvidia.h100.wgmma.e4m3.f16"));
   run_product(halves, p, {});
   const ByHand e = elements_by_hand(*halves[RolePart::activation], x, {}),
                f = elements_by_hand(*halves[RolePart::weight], w, {});
@@ -480,7 +480,7 @@ TEST_CASE("the same bits for one two and three threads", "[fast]") {
       p.b = {&w, &gb, net::Role::weight, {.width = 512}};
       p.d = y.data.data();
       p.d_stack = {.width = 16};
-      RecipeLayer layer(layer_recipe(policy, "f32.sequential"));
+      LayerState layer(layer_recipe(policy, "f32.sequential"));
       run_product(layer, p, {.seed = 3});
       results.push_back(y.data);
     }
@@ -501,7 +501,7 @@ TEST_CASE("operands that a block-scaled unit cannot take are refused by name", "
   p.a = {&x, &g, net::Role::activation, {.width = 32}};
   p.b = {&w, &g, net::Role::weight, {.width = 32}};
   p.d = &y;
-  RecipeLayer layer(layer_recipe(element_policy("float8_e4m3fn"), "neutral.exact.mx32"));
+  LayerState layer(layer_recipe(element_policy("float8_e4m3fn"), "neutral.exact.mx32"));
   CHECK_THROWS_WITH(run_product(layer, p, {}),
                     Catch::Contains("neutral.exact.mx32") && Catch::Contains("float8_e4m3fn"));
 }

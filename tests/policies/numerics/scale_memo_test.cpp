@@ -1,11 +1,12 @@
 // Scales kept between products: those of the rule, whatever was asked before.
+#include "policies/numerics/scale_memo.hpp"
+
 #include <cmath>
 #include <cstdint>
 #include <vector>
 
 #include "formats/random.hpp"
 #include "policies/numerics/quantized_tensor.hpp"
-#include "policies/numerics/recipe_layer.hpp"
 #include "tests/catch.hpp"
 
 namespace scale_memo_test {

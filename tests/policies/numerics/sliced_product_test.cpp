@@ -129,8 +129,10 @@ TEST_CASE("sliced products: sums of every block are scaled and added", "[fast]")
     by_hand.tiles = weight == kTile;
     run_op(layer.op(), {21, 40}, by_hand);
     CHECK(by_hand.products == 3);
-    CHECK(layer.numerics().operand_counts("layer", GemmKind::fprop, net::Role::weight).elements ==
-          40 * 24);
+    CHECK(layer.numerics()
+              .roles()
+              .operand_counts("layer", GemmKind::fprop, net::Role::weight)
+              .elements == 40 * 24);
   }
 }
 
@@ -199,7 +201,10 @@ TEST_CASE("sliced products: a frozen weight is quantized once, with the same res
     return net::forward(layer.graph(), inputs, layer.numerics()).data;
   };
   const auto counted = [&] {
-    return layer.numerics().operand_counts("layer", GemmKind::fprop, net::Role::weight).elements;
+    return layer.numerics()
+        .roles()
+        .operand_counts("layer", GemmKind::fprop, net::Role::weight)
+        .elements;
   };
   const std::vector<float> loose = forward(x), loose_other = forward(other);
   layer.numerics().freeze(layer.graph(), 5, [&](std::int64_t first, std::int64_t count) {
@@ -207,7 +212,7 @@ TEST_CASE("sliced products: a frozen weight is quantized once, with the same res
     std::copy_n(x.data.begin() + first * 40, count * 40, batch.data.begin());
     return std::vector<net::Tensor>{batch};
   });
-  layer.numerics().reset_counts();
+  layer.numerics().roles().reset_counts();
   CHECK(forward(x) == loose);
   CHECK(forward(other) == loose_other);
   CHECK(counted() == 2 * 24 * 40);

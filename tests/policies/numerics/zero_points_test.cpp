@@ -73,7 +73,7 @@ class Checker : public net::Numerics {
       ++products;
     }
   }
-  RecipeLayer layer;
+  LayerState layer;
   int products = 0;
 
  private:
@@ -155,7 +155,7 @@ TEST_CASE("zero points: both operands of attention, on a unit of integers that w
   p.d_stack = {.width = 1};
   LayerRecipe recipe = layer_recipe(shifted("int8"), "nvidia.a100.mma.s8.s32");
   recipe[RolePart::key] = recipe[RolePart::activation];
-  RecipeLayer layer(recipe, net::Role::key);
+  LayerState layer(recipe, net::Role::key);
   layer.frozen = true;
   layer.activation_scale = TensorScale{1, 123};
   layer.second_scale = TensorScale{1, 120};

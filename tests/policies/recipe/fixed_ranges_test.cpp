@@ -72,10 +72,10 @@ TEST_CASE("ranges take the place of the tensor's scale and of calibration", "[fa
   numerics.freeze(graph, 4, [&](std::int64_t first, std::int64_t count) {
     return std::vector<net::Tensor>{samples_of(x, first, count)};
   });
-  CHECK(numerics.static_scales().at("conv1") == TensorScale{1, 0});
-  CHECK(numerics.static_scales().at("conv2").scale < 1);
+  CHECK(numerics.roles().static_scales().at("conv1") == TensorScale{1, 0});
+  CHECK(numerics.roles().static_scales().at("conv2").scale < 1);
   net::forward(graph, x, numerics);
-  const PlainOperand* const weight = numerics.frozen_weight("conv1");
+  const PlainOperand* const weight = numerics.roles().frozen_weight("conv1");
   REQUIRE(weight != nullptr);
   REQUIRE(weight->codes.scales.size() == 6);
   for (int c = 0; c < 6; ++c) CHECK(weight->codes.scales[c] == Approx(0.1f * (c + 1)));
@@ -101,7 +101,7 @@ TEST_CASE("the calibrated ranges of a recipe give its calibrated scales", "[fast
   const auto fixed = tuned_numerics(tuning);
   RecipeNumerics calibrated(recipe, tuning.graph);
   calibrated.freeze(tuning.graph, tuning.calibration.samples, tuning.calibration.batch);
-  CHECK(fixed->static_scales() == calibrated.static_scales());
+  CHECK(fixed->roles().static_scales() == calibrated.roles().static_scales());
 }
 
 TEST_CASE("ranges of no use are named, those of no layer refused", "[fast]") {

@@ -106,9 +106,10 @@ TEST_CASE("hadamard: an outlier channel costs less precision", "[fast]") {
     if (frozen) layer.numerics().freeze(layer.graph(), float_reference(layer.graph(), x));
     const net::Tensor y = net::forward(layer.graph(), x, layer.numerics());
     // Calibration saw the rotated activations: none is beyond their scale.
-    CHECK(
-        layer.numerics().operand_counts("layer", GemmKind::fprop, net::Role::activation).overflow ==
-        0);
+    CHECK(layer.numerics()
+              .roles()
+              .operand_counts("layer", GemmKind::fprop, net::Role::activation)
+              .overflow == 0);
     return squared_error(y, in_float32(layer, x));
   };
   for (const bool frozen : {false, true}) {
@@ -127,8 +128,10 @@ TEST_CASE("hadamard: a frozen weight is rotated and quantized once", "[fast]") {
   CHECK(net::forward(layer.graph(), x, layer.numerics()).data == y.data);
   REQUIRE(weights.size() == 2);
   CHECK(weights[0] == weights[1]);
-  CHECK(layer.numerics().operand_counts("layer", GemmKind::fprop, net::Role::weight).elements ==
-        32 * 16);
+  CHECK(layer.numerics()
+            .roles()
+            .operand_counts("layer", GemmKind::fprop, net::Role::weight)
+            .elements == 32 * 16);
   // After another freeze it is that of the weight of then.
   for (float& w : layer.op().parameters()[0].value.data) w *= 2;
   layer.numerics().freeze(layer.graph(), float_reference(layer.graph(), x));

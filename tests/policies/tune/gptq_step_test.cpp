@@ -51,7 +51,7 @@ TEST_CASE("gptq and adaround bring the quantized network nearer to float32", "[f
     for (const char* layer : {"conv1", "conv2", "fc"}) {
       const net::Tensor& written = net::weight_of(tuning.graph, layer);
       net::Tensor read(written.shape);
-      numerics->frozen_weight(layer)->codes.values(read.data.data());
+      numerics->roles().frozen_weight(layer)->codes.values(read.data.data());
       CHECK(read.data == written.data);
     }
   }

@@ -1,4 +1,4 @@
-#include "policies/numerics/scale_groups.hpp"
+#include "policies/numerics/operands/scale_groups.hpp"
 
 #include <utility>
 

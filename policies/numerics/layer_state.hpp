@@ -1,4 +1,4 @@
-// A recipe for one layer, and its state between products.
+// What numerics keep of one layer between products: its quantizers, scales, weight and counts.
 #pragma once
 #include <array>
 #include <atomic>
@@ -6,46 +6,17 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "emu/net/numerics.hpp"
 #include "emu/unit/integer/requantize.hpp"
 #include "policies/numerics/overflow_sample.hpp"
-#include "policies/numerics/quantized_tensor.hpp"
+#include "policies/numerics/plain_operand.hpp"
+#include "policies/numerics/scale_memo.hpp"
 #include "policies/recipe/recipe.hpp"
 #include "policies/recipe/role_quantizer.hpp"
 
 namespace numemu::policies {
-
-/// A tensor is read by two products of a training step (a weight by every batch of an evaluation),
-/// and rules that read all elements cost more than comparing them does. Elements are compared, so
-/// that no scale differs.
-class ScaleMemo {
- public:
-  /// choose_scales() of the same arguments.
-  std::vector<float> scales(const RoleQuantizer&, const float* x, std::int64_t n,
-                            std::int64_t groups);
-  std::int64_t asked() const { return asked_; }  ///< how often the rule chose
-
- private:
-  /// What the last scales depend on, but for the elements.
-  struct Key {
-    const Format* format = nullptr;
-    Rounding rounding;
-    Overflow overflow = Overflow::saturate;
-    std::string scale;
-    std::int64_t groups = 0;
-    friend bool operator==(const Key&, const Key&) = default;
-  };
-
-  std::vector<float> ask(const RoleQuantizer&, const float* x, std::int64_t n, std::int64_t groups);
-
-  std::atomic<std::int64_t> asked_ = 0;
-  std::mutex mutex_;
-  Key key_;
-  std::vector<float> x_, scales_;
-};
 
 class SlicedSide;
 
@@ -53,16 +24,6 @@ inline constexpr std::array<net::GemmKind, 3> kGemmKinds = {
     net::GemmKind::fprop, net::GemmKind::dgrad, net::GemmKind::wgrad};
 inline constexpr std::array<net::Role, 3> kRoles = {net::Role::weight, net::Role::activation,
                                                     net::Role::gradient};
-
-/// An operand quantized whole, before the gather: codes of the role's format, or float32 values (of
-/// a block format, or where scales cannot be applied to the results).
-struct PlainOperand {
-  QuantizedTensor codes;
-  QuantizedTensor as_read;  ///< the codes in the unit's own format; no format: as they are
-  std::vector<float> values;
-  bool dequantized = false;  ///< `values` is the operand
-  FlagCounts flags;
-};
 
 /// The codes that the epilogue of an integer unit makes of a forward product in inference.
 struct ResultCodes {
@@ -73,10 +34,10 @@ struct ResultCodes {
   bool fused = false;  ///< they are those of what is fused with the operator, a ReLU say
 };
 
-/// A layer of the recipe, everything looked up once: one that multiplies, or (for the roles vector,
-/// saved, state and exchange) any node.
-struct RecipeLayer {
-  explicit RecipeLayer(LayerRecipe, net::Role right = net::Role::activation);
+/// Of a layer that multiplies, or (for the roles vector, saved, state and exchange) of any node:
+/// what its LayerRecipe says, looked up once, and what changes while a network runs.
+struct LayerState {
+  explicit LayerState(LayerRecipe, net::Role right = net::Role::activation);
 
   LayerRecipe recipe;
   net::Role right;  ///< activation, key or value: what `second` is of

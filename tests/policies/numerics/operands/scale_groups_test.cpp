@@ -1,5 +1,5 @@
 // Scales of tokens and channels of the right operands of attention, however the tensor lies.
-#include "policies/numerics/scale_groups.hpp"
+#include "policies/numerics/operands/scale_groups.hpp"
 
 #include "emu/net/ops/matmul.hpp"
 #include "formats/error.hpp"
@@ -63,10 +63,10 @@ struct Attention {
     }
     return y;
   }
-  net::Tensor run(RecipeLayer& layer, const net::Tensor& b) const {
+  net::Tensor run(LayerState& layer, const net::Tensor& b) const {
     struct Numerics : net::Numerics {
-      RecipeLayer& layer;
-      explicit Numerics(RecipeLayer& l) : layer(l) {}
+      LayerState& layer;
+      explicit Numerics(LayerState& l) : layer(l) {}
       void product(const net::Step&, const net::Product& p) override {
         run_product(layer, p, {.frozen = true});
       }
@@ -103,8 +103,8 @@ TEST_CASE("keys and values per token and per channel, in both layouts", "[fast]"
         INFO(net::to_string(right)
              << (granularity == Granularity::row ? " row" : " channel") << transposed);
         const RolePolicy policy = element_policy("int4", granularity);
-        RecipeLayer layer(recipe_of(policy, "f32.sequential"), right);
-        RecipeLayer plain(recipe_of(std::nullopt, "f32.sequential"), right);
+        LayerState layer(recipe_of(policy, "f32.sequential"), right);
+        LayerState plain(recipe_of(std::nullopt, "f32.sequential"), right);
         const net::Tensor b = attention.right_tensor();
         const net::Tensor y = attention.run(layer, b);
         const net::Tensor wanted =
@@ -125,10 +125,10 @@ TEST_CASE("queries have a scale per token and head", "[fast]") {
   // Powers of two from head to head: codes are the same, so are the scores of a head alone.
   LayerRecipe recipe = recipe_of(std::nullopt, "f32.sequential");
   recipe[RolePart::activation] = element_policy("int8", Granularity::row);
-  RecipeLayer layer(recipe, Role::key);
+  LayerState layer(recipe, Role::key);
   struct Numerics : net::Numerics {
-    RecipeLayer& layer;
-    explicit Numerics(RecipeLayer& l) : layer(l) {}
+    LayerState& layer;
+    explicit Numerics(LayerState& l) : layer(l) {}
     void product(const net::Step&, const net::Product& p) override {
       run_product(layer, p, {.frozen = true});
     }
@@ -166,9 +166,9 @@ TEST_CASE("integers go to the unit where the scales can wait for the results", "
   LayerRecipe recipe = recipe_of(element_policy("int8", Granularity::channel), unit);
   recipe[RolePart::activation] = element_policy("int8");
   const Attention values{Role::value, Granularity::channel, false, unit};
-  RecipeLayer layer(recipe, Role::value);
+  LayerState layer(recipe, Role::value);
   const net::Tensor y = values.run(layer, values.right_tensor());
-  RecipeLayer exact(
+  LayerState exact(
       [&] {
         LayerRecipe r = recipe;
         r.fprop = unit_named("exact");
@@ -177,7 +177,7 @@ TEST_CASE("integers go to the unit where the scales can wait for the results", "
       Role::value);
   CHECK(y.data == values.run(exact, values.right_tensor()).data);
   const Attention keys{Role::key, Granularity::channel, false, unit};
-  RecipeLayer refused(recipe, Role::key);
+  LayerState refused(recipe, Role::key);
   CHECK_THROWS_WITH(keys.run(refused, keys.right_tensor()),
                     Catch::Contains("layer attention, fprop: roles.key.granularity 'channel'") &&
                         Catch::Contains("expected a unit that takes float32") &&
