@@ -44,7 +44,7 @@ double magnitude(const std::optional<policies::RolePolicy>& role, double own) {
   if (!role) return own;
   if (role->block != nullptr) return role->block->tensor_scale ? HUGE_VAL : 2 * own;
   const double largest = largest_value(*role->format);
-  return policies::stores_scale(role->scale) ? largest : std::min(own, largest);
+  return role->stores_scale() ? largest : std::min(own, largest);
 }
 
 void raise_to(std::atomic<double>& most, double value) {

@@ -66,7 +66,7 @@ double operand_bits(const CalibrationPolicy& calibration, const net::GemmLayer& 
   if (policy && has_static_scale(calibration, *policy))
     return policy->format->bits * static_cast<double>(net::element_count(shape));
   const bool scales = policy && policy->block == nullptr && net::element_count(shape) > 0 &&
-                      policy->granularity != Granularity::tensor && stores_scale(policy->scale);
+                      policy->granularity != Granularity::tensor && policy->stores_scale();
   if (!scales) return stored_bits(policy, shape, product_depth(layer, shape));
   const std::int64_t count = scale_groups(*policy, layer, operand, shape, 1).count;
   return policy->format->bits * static_cast<double>(net::element_count(shape)) +

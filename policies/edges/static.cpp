@@ -170,9 +170,9 @@ class StaticEdges final : public Policy, public SetsScales, public LeavesWeights
     for (std::size_t g = 0; g < parts.size(); ++g)
       scales_.push_back(common_scale(quantizers_[g]->policy(), parts[g]));
     for (const Read& read : reads_) {
-      const std::string text = fixed_scale_text(scales_[groups_.group(read.value)]);
-      read.second ? roles_->use_second_scale(read.layer, text)
-                  : roles_->use_scales(read.layer, RolePart::activation, text);
+      const TensorScale scale = scales_[groups_.group(read.value)];
+      read.second ? roles_->use_second_scale(read.layer, scale)
+                  : roles_->use_scales(read.layer, RolePart::activation, {scale});
     }
     for (const auto& [layer, epilogue] : epilogues_)
       roles_->use_result_codes(layer, {epilogue.how, quantizers_[epilogue.group]->policy(),
@@ -254,7 +254,7 @@ class StaticEdges final : public Policy, public SetsScales, public LeavesWeights
       if (group == EdgeGroups::kNone || !policy ||
           !same_codes(*policy, quantizers_[group]->policy()))
         continue;
-      reads_.push_back({node.name, node.inputs[side], side == 1, fixed_scale(policy->scale)});
+      reads_.push_back({node.name, node.inputs[side], side == 1, policy->fixed_scale()});
     }
     const auto* const options = binding().of<EdgeOptions>(node.name);
     if (options == nullptr || options->requantize == kNoRequantization) return;

@@ -109,13 +109,16 @@ void QuantizedTensor::values(float* y) const {
 
 std::vector<float> choose_scales(const RoleQuantizer& quantizer, const float* x, std::int64_t n,
                                  std::int64_t groups) {
-  if (std::optional<std::vector<float>> fixed = fixed_scales(quantizer.policy().scale)) {
-    if (fixed->size() == 1) fixed->assign(static_cast<std::size_t>(groups), fixed->front());
-    if (static_cast<std::int64_t>(fixed->size()) == groups) return *std::move(fixed);
-    throw Error(fmt::format("ranges: expected one for the tensor or {}, one per channel, found {}",
-                            groups, fixed->size()));
-  }
   std::vector<float> scales(static_cast<std::size_t>(groups));
+  if (const std::optional<FixedScales>& fixed = quantizer.policy().fixed) {
+    if (fixed->size() != 1 && std::ssize(*fixed) != groups)
+      throw Error(
+          fmt::format("ranges: expected one for the tensor or {}, one per channel, found {}",
+                      groups, fixed->size()));
+    for (std::size_t g = 0; g < scales.size(); ++g)
+      scales[g] = (*fixed)[fixed->size() == 1 ? 0 : g].scale;
+    return scales;
+  }
   const std::int64_t size = groups == 0 ? 0 : n / groups;
   if (groups == 1) {
     scales[0] = quantizer.scale(x, n);

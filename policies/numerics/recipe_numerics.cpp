@@ -91,10 +91,9 @@ RecipeNumerics::RecipeNumerics(const BoundRecipe& recipe)
   for (const auto& policy : stack_.policies()) {
     if (auto* const setter = dynamic_cast<SetsScales*>(policy.get())) setter->give_roles(roles_);
     if (auto* const learner = dynamic_cast<LearnsScales*>(policy.get()))
-      learner->give_scales_to(
-          [this](std::string_view layer, RolePart part, const std::string& scales) {
-            roles_.use_scales(layer, part, scales);
-          });
+      learner->give_scales_to([this](std::string_view layer, RolePart part, FixedScales scales) {
+        roles_.use_scales(layer, part, std::move(scales));
+      });
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "emu/net/numerics.hpp"
 #include "emu/net/ops/elementwise.hpp"
@@ -119,6 +120,12 @@ void require_second(const LayerState& layer, const std::string& name, const std:
   }
 }
 
+void fix(std::optional<RoleQuantizer>& quantizer, FixedScales scales) {
+  RolePolicy policy = quantizer.value().policy();
+  policy.fix(std::move(scales));
+  quantizer.emplace(policy);
+}
+
 /// An infinite or NaN element and its place.
 struct Special {
   std::size_t at;
@@ -162,7 +169,7 @@ RoleNumerics::RoleNumerics(const BoundRecipe& recipe) : recipe_(recipe) {
     layer->one_sample = one_sample;
     require_clipping(recipe->calibration(), roles[RolePart::activation], name, where);
     if (two && layer->quantizers[RolePart::activation] &&
-        has_fixed_scales(layer->quantizers[RolePart::activation]->policy().scale)) {
+        layer->quantizers[RolePart::activation]->policy().fixed) {
       throw Error(fmt::format(
           "{}: ranges: layer {}: expected a layer with a weight, it multiplies two activations",
           where, name));
@@ -184,18 +191,12 @@ RoleNumerics::RoleNumerics(const BoundRecipe& recipe) : recipe_(recipe) {
     parameters_.push_back(parameter->name);
 }
 
-void RoleNumerics::use_scales(std::string_view name, RolePart part, const std::string& scales) {
-  std::optional<RoleQuantizer>& quantizer = layer(name).quantizers[part];
-  RolePolicy policy = quantizer.value().policy();
-  policy.scale = scales;
-  quantizer.emplace(policy);
+void RoleNumerics::use_scales(std::string_view name, RolePart part, FixedScales scales) {
+  fix(layer(name).quantizers[part], std::move(scales));
 }
 
-void RoleNumerics::use_second_scale(std::string_view name, const std::string& scale) {
-  std::optional<RoleQuantizer>& quantizer = layer(name).second;
-  RolePolicy policy = quantizer.value().policy();
-  policy.scale = scale;
-  quantizer.emplace(policy);
+void RoleNumerics::use_second_scale(std::string_view name, const TensorScale& scale) {
+  fix(layer(name).second, {scale});
 }
 
 void RoleNumerics::use_result_codes(std::string_view name, ResultCodes codes) {
@@ -451,15 +452,14 @@ void RoleNumerics::freeze(const net::Graph& graph, const Calibration& calibratio
     layer->second_scale.reset();
     const auto fresh = [&](const std::optional<RoleQuantizer>& quantizer) {
       std::optional<StaticScale> scale;
-      if (quantizer && !has_fixed_scales(quantizer->policy().scale) &&
+      if (quantizer && !quantizer->policy().fixed &&
           has_static_scale(recipe_->calibration(), quantizer->policy()))
         scale.emplace(recipe_->calibration(), quantizer->policy());
       return scale;
     };
     if (layer->quantizers[RolePart::activation])
-      layer->activation_scale =
-          fixed_scale(layer->quantizers[RolePart::activation]->policy().scale);
-    if (layer->second) layer->second_scale = fixed_scale(layer->second->policy().scale);
+      layer->activation_scale = layer->quantizers[RolePart::activation]->policy().fixed_scale();
+    if (layer->second) layer->second_scale = layer->second->policy().fixed_scale();
     Calibrated calibrated{.left = fresh(layer->quantizers[RolePart::activation]),
                           .right = fresh(layer->second)};
     if (calibrated.left || calibrated.right) scales.emplace(name, std::move(calibrated));

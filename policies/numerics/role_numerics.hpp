@@ -44,11 +44,11 @@ class RoleNumerics : public net::Numerics {
   StaticScales static_scales() const;
   /// static_scales() of right operands that are activations.
   StaticScales second_scales() const;
-  /// From now on the operand of the layer has these scales (fixed_scales_text()), which a policy
-  /// above learns. To be called while nothing runs but the policy's own hook.
-  void use_scales(std::string_view layer, RolePart, const std::string& scales);
+  /// From now on the operand of the layer has these scales, which a policy above learns.
+  /// To be called while nothing runs but the policy's own hook.
+  void use_scales(std::string_view layer, RolePart, FixedScales);
   /// The same of a right operand that is an activation.
-  void use_second_scale(std::string_view layer, const std::string& scale);
+  void use_second_scale(std::string_view layer, const TensorScale&);
   /// From now on, after freeze(), the layer's forward product gives codes.
   void use_result_codes(std::string_view layer, ResultCodes);
   /// Throws Error naming the layer where a product of backward needs dequantized numbers, as scales

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@ class ScaleMemo {
     Rounding rounding;
     Overflow overflow = Overflow::saturate;
     std::string scale;
+    std::optional<FixedScales> fixed;
     std::int64_t groups = 0;
     friend bool operator==(const Key&, const Key&) = default;
   };

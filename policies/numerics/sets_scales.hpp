@@ -17,9 +17,8 @@ namespace numemu::policies {
 class LearnsScales {
  public:
   virtual ~LearnsScales() = default;
-  /// Puts the text of fixed scales (role_quantizer.hpp) in the place of what a layer's role had.
-  using UseScales =
-      std::function<void(std::string_view layer, RolePart, const std::string& scales)>;
+  /// Puts fixed scales in the place of what a layer's role had.
+  using UseScales = std::function<void(std::string_view layer, RolePart, FixedScales)>;
   /// Called once, before the first step.
   virtual void give_scales_to(UseScales) = 0;
   /// That of the steps that follow; 0 before the first call.

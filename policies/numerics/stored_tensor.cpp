@@ -254,7 +254,7 @@ double stored_bits(const std::optional<RolePolicy>& policy, const net::Shape& sh
   const std::int64_t groups = policy->granularity == Granularity::channel ? shape[0]
                               : policy->granularity == Granularity::row   ? n / last
                                                                           : 1;
-  const std::int64_t scales = stores_scale(policy->scale) ? groups : 0;
+  const std::int64_t scales = policy->stores_scale() ? groups : 0;
   return policy->format->bits * static_cast<double>(n) +
          kStoredScaleBits * static_cast<double>(scales);
 }

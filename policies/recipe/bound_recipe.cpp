@@ -57,7 +57,7 @@ bool has_static_scale(const CalibrationPolicy& calibration, const RolePolicy& po
 
 bool is_calibrated(const CalibrationPolicy& calibration, const RolePolicy& policy) {
   return has_static_scale(calibration, policy) && (policy.scale != "none" || policy.zero_point) &&
-         !has_fixed_scales(policy.scale);
+         !policy.fixed;
 }
 
 std::vector<CalibratedOperand> calibrated_operands(const BoundRecipe& recipe,

@@ -52,9 +52,7 @@ ValueRange hull(const std::vector<ValueRange>& ranges) {
   return all;
 }
 
-bool is_fixed(const std::optional<RolePolicy>& role) {
-  return role && has_fixed_scales(role->scale);
-}
+bool is_fixed(const std::optional<RolePolicy>& role) { return role && role->fixed; }
 
 /// "1 tensor", "2 tensors"
 std::string tensors(std::int64_t n) { return fmt::format("{} tensor{}", n, n == 1 ? "" : "s"); }
@@ -136,22 +134,21 @@ void fix_scales(const LayerRanges& ranges, const CalibrationPolicy& calibration,
                 LayerRecipe& layer) {
   if (!ranges.weight.empty() && takes_ranges(layer[RolePart::weight])) {
     const RoleQuantizer quantizer(*layer[RolePart::weight]);
-    std::vector<float> scales;
+    FixedScales scales;
     if (layer[RolePart::weight]->granularity == Granularity::tensor) {
-      scales.push_back(scale_of(quantizer, hull(ranges.weight).magnitude()));
+      scales.push_back({scale_of(quantizer, hull(ranges.weight).magnitude())});
     } else {
       for (const ValueRange& range : ranges.weight)
-        scales.push_back(scale_of(quantizer, range.magnitude()));
+        scales.push_back({scale_of(quantizer, range.magnitude())});
     }
-    layer[RolePart::weight]->scale = fixed_scales_text(scales);
+    layer[RolePart::weight]->fix(std::move(scales));
   }
   if (ranges.activation && takes_range(layer[RolePart::activation], calibration)) {
     const RoleQuantizer quantizer(*layer[RolePart::activation]);
     const ValueRange& range = *ranges.activation;
-    layer[RolePart::activation]->scale =
-        fixed_scale_text(layer[RolePart::activation]->zero_point
-                             ? quantizer.scale_of_range(range.low, range.high)
-                             : TensorScale{scale_of(quantizer, range.magnitude())});
+    layer[RolePart::activation]->fix({layer[RolePart::activation]->zero_point
+                                          ? quantizer.scale_of_range(range.low, range.high)
+                                          : TensorScale{scale_of(quantizer, range.magnitude())}});
   }
 }
 

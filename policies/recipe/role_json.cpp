@@ -194,7 +194,7 @@ void read_zero_point(const JsonReader& role, const RoleRow& schema, RolePolicy& 
 }
 
 std::string scale_text(const RolePolicy& policy) {
-  if (has_fixed_scales(policy.scale)) return "fixed";
+  if (policy.fixed) return "fixed";
   if (policy.history == 0) return policy.scale;
   return policy.scale == "absmax" ? fmt::format("delayed({})", policy.history)
                                   : fmt::format("delayed({},{})", policy.history, policy.scale);
@@ -212,6 +212,8 @@ std::string canonical_mask(const std::string& text) {
 }
 
 }  // namespace
+
+bool RolePolicy::stores_scale() const { return fixed || find_scale_rule(scale).stores_scale; }
 
 std::string RolePolicy::describe() const {
   return fmt::format("{} {} {} {}/{}", block ? block->name : format->name, to_string(rounding),

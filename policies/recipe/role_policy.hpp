@@ -1,7 +1,10 @@
 // The quantization of one role of a recipe: encoding, rounding, overflow, scale, granularity.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "formats/blocks/block_format.hpp"
 #include "formats/format.hpp"
@@ -26,13 +29,23 @@ enum class StraightThrough : std::uint8_t {
   clipped,   ///< zero where the element saturated
 };
 
+/// One scale for a tensor: an element is (code - zero_point) scale.
+struct TensorScale {
+  float scale = 1;
+  std::int32_t zero_point = 0;
+  friend bool operator==(const TensorScale&, const TensorScale&) = default;
+};
+/// Scales that `ranges` of a recipe or a policy fix: one for the tensor, or one per channel.
+using FixedScales = std::vector<TensorScale>;
+
 /// A role that is quantized. A role that is absent stays float32.
 struct RolePolicy {
   const Format* format = nullptr;      ///< of the elements
   const BlockFormat* block = nullptr;  ///< null unless granularity is block or tile
   Rounding rounding;
   Overflow overflow = Overflow::saturate;
-  std::string scale;  ///< name of a scale rule
+  std::string scale;                 ///< name of a scale rule; empty where scales are fixed
+  std::optional<FixedScales> fixed;  ///< in the place of what a rule chooses
   /// 0: the scale is that of the current tensor (or calibrated). N: the rule is applied to the
   /// largest magnitude of the last N steps ("delayed(N)" in JSON), 1 in the first step.
   std::int64_t history = 0;
@@ -44,6 +57,17 @@ struct RolePolicy {
 
   /// Outputs of a tile; its inputs are block->size.
   std::int64_t tile_rows() const { return block->span == Span::tile ? block->rows : block->size; }
+  void fix(FixedScales scales) {
+    scale.clear();
+    fixed = std::move(scales);
+  }
+  /// The one of the tensor; none where a rule chooses, and of channels.
+  std::optional<TensorScale> fixed_scale() const {
+    if (!fixed || fixed->size() != 1) return std::nullopt;
+    return fixed->front();
+  }
+  /// Whether scales are kept beside the codes: fixed ones, and those of most rules.
+  bool stores_scale() const;
   /// "float8_e4m3fn rne saturate absmax/tensor"
   std::string describe() const;
 };

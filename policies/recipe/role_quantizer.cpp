@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <string_view>
@@ -17,56 +16,6 @@
 #include "formats/simd/philox.hpp"
 
 namespace numemu::policies {
-
-namespace {
-
-constexpr std::string_view kPrefix = "fixed ", kZeroPoint = " zero ";
-
-/// Shortest decimal texts of float32 numbers come back exactly.
-std::vector<float> numbers(std::string_view text) {
-  std::vector<float> values;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    float value = 0;
-    std::from_chars(text.data(), text.data() + end, value);
-    values.push_back(value);
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return values;
-}
-
-}  // namespace
-
-std::string fixed_scales_text(const std::vector<float>& scales) {
-  return fmt::format("{}{}", kPrefix, fmt::join(scales, " "));
-}
-
-std::string fixed_scale_text(const TensorScale& scale) {
-  return fmt::format("{}{}{}{}", kPrefix, scale.scale, kZeroPoint, scale.zero_point);
-}
-
-bool has_fixed_scales(std::string_view scale) { return scale.starts_with(kPrefix); }
-
-bool stores_scale(const std::string& scale) {
-  return has_fixed_scales(scale) || find_scale_rule(scale).stores_scale;
-}
-
-std::optional<std::vector<float>> fixed_scales(std::string_view scale) {
-  if (!has_fixed_scales(scale)) return std::nullopt;
-  scale.remove_prefix(kPrefix.size());
-  return numbers(scale.substr(0, scale.find(kZeroPoint)));
-}
-
-std::optional<TensorScale> fixed_scale(std::string_view scale) {
-  const std::optional<std::vector<float>> scales = fixed_scales(scale);
-  if (!scales || scales->size() != 1) return std::nullopt;
-  TensorScale fixed{scales->front()};
-  if (const std::size_t zero = scale.find(kZeroPoint); zero != scale.npos) {
-    const std::string_view number = scale.substr(zero + kZeroPoint.size());
-    std::from_chars(number.data(), number.data() + number.size(), fixed.zero_point);
-  }
-  return fixed;
-}
 
 namespace {
 
@@ -97,9 +46,9 @@ double parallel_magnitude(const float* x, std::int64_t n) {
 
 RoleQuantizer::RoleQuantizer(const RolePolicy& policy)
     : policy_(policy),
-      rule_(policy.block != nullptr          ? &find_scale_rule(policy.scale, *policy.block)
-            : has_fixed_scales(policy.scale) ? &find_scale_rule("absmax")
-                                             : &find_scale_rule(policy.scale)),
+      rule_(policy.block != nullptr ? &find_scale_rule(policy.scale, *policy.block)
+            : policy.fixed          ? &find_scale_rule("absmax")
+                                    : &find_scale_rule(policy.scale)),
       largest_only_(std::string_view(rule_->name) == "absmax") {
   if (policy.granularity != Granularity::tile) return;
   BlockFormat tile = *policy.block;
@@ -114,14 +63,14 @@ Conversion RoleQuantizer::conversion(const RandomSource& random) const {
 }
 
 float RoleQuantizer::scale(const float* x, std::int64_t n) const {
-  if (const std::optional<TensorScale> fixed = fixed_scale(policy_.scale)) return fixed->scale;
+  if (const std::optional<TensorScale> fixed = policy_.fixed_scale()) return fixed->scale;
   if (largest_only_) return scale_of_magnitude(parallel_magnitude(x, n));
   const Conversion how = conversion();
   return rule_->scale({x, n, &how});
 }
 
 float RoleQuantizer::scale_of_magnitude(double magnitude) const {
-  if (const std::optional<TensorScale> fixed = fixed_scale(policy_.scale)) return fixed->scale;
+  if (const std::optional<TensorScale> fixed = policy_.fixed_scale()) return fixed->scale;
   const Conversion how = conversion();
   if (largest_only_) return absmax_scale(magnitude, how);
   const auto x = static_cast<float>(magnitude);
@@ -129,7 +78,7 @@ float RoleQuantizer::scale_of_magnitude(double magnitude) const {
 }
 
 TensorScale RoleQuantizer::scale_of_range(float low, float high) const {
-  if (const std::optional<TensorScale> fixed = fixed_scale(policy_.scale)) return *fixed;
+  if (const std::optional<TensorScale> fixed = policy_.fixed_scale()) return *fixed;
   const BlockFormat& format = shifted_format(*policy_.format);
   const Conversion how = conversion();
   const float range[] = {std::min(low, 0.0f), std::max(high, 0.0f)};

@@ -3,9 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "emu/net/tensor.hpp"
@@ -18,12 +16,6 @@ namespace numemu::policies {
 /// The conversion a role describes; integers are used symmetrically.
 Conversion conversion_of(const RolePolicy&, const RandomSource& = {});
 
-/// One scale for a tensor: an element is (code - zero_point) scale.
-struct TensorScale {
-  float scale = 1;
-  std::int32_t zero_point = 0;
-  friend bool operator==(const TensorScale&, const TensorScale&) = default;
-};
 /// Of activations, by layer.
 using StaticScales = std::map<std::string, TensorScale, std::less<>>;
 
@@ -88,21 +80,5 @@ const BlockFormat& shifted_format(const Format& element);
 
 /// The largest finite magnitude, 0 for none. Uses threads.
 double parallel_magnitude(const float* x, std::int64_t n);
-
-/// Scales that a recipe's `ranges` fix, as the text of a role's scale: kept where rules are named,
-/// so that whatever chooses the scales of that role finds them. One scale, or one per channel; no
-/// rule of a recipe has such a text (it has spaces).
-std::string fixed_scales_text(const std::vector<float>& scales);
-/// A scale with its zero point, for roles that have one.
-std::string fixed_scale_text(const TensorScale&);
-
-/// Whether the scale of a role is such a text.
-bool has_fixed_scales(std::string_view scale);
-/// Whether scales are kept beside the codes: fixed ones, and those of most rules.
-bool stores_scale(const std::string& scale);
-/// The scales; none for the name of a rule.
-std::optional<std::vector<float>> fixed_scales(std::string_view scale);
-/// The one scale of a tensor with its zero point, 0 without; none for the name of a rule.
-std::optional<TensorScale> fixed_scale(std::string_view scale);
 
 }  // namespace numemu::policies

@@ -32,7 +32,7 @@ StraightThroughNumerics::StraightThroughNumerics(const Tuning& tuning, bool weig
     if (!weights && layer.weight != nullptr) unread_.insert(layer.name);
     const std::optional<RolePolicy>& role = owned->roles().recipe(layer.name)[RolePart::activation];
     if (!role) continue;
-    if (const std::optional<TensorScale> fixed = fixed_scale(role->scale))
+    if (const std::optional<TensorScale> fixed = role->fixed_scale())
       reach_[layer.name] = range_of(*role, *fixed);
   }
 }

@@ -153,7 +153,7 @@ TunedOperand TunedOperand::activation(const std::optional<RolePolicy>& policy) {
   TunedOperand operand;
   if (!policy) return operand;
   operand.quantizer_ = deterministic(*policy);
-  const std::optional<TensorScale> fixed = fixed_scale(policy->scale);
+  const std::optional<TensorScale> fixed = policy->fixed_scale();
   operand.of_samples_ = !fixed && policy->granularity == Granularity::tensor;
   if (!fixed || !has_range(*policy)) return operand;
   const float scale[] = {fixed->scale};

@@ -136,10 +136,13 @@ LevelRange LearnedRange::levels_of(const Operand& operand) const {
 
 void LearnedRange::use(const std::string& layer, const Operand& operand) const {
   if (!use_) return;
-  use_(layer, operand.part,
-       operand.quantizer.policy().zero_point
-           ? fixed_scale_text({operand.scales[0], operand.zero_point})
-           : fixed_scales_text(operand.scales));
+  FixedScales scales;
+  if (operand.quantizer.policy().zero_point) {
+    scales.push_back({operand.scales[0], operand.zero_point});
+  } else {
+    for (const float scale : operand.scales) scales.push_back({scale});
+  }
+  use_(layer, operand.part, std::move(scales));
 }
 
 void LearnedRange::begin(const std::string& layer, Operand& operand, const net::Tensor& x) {

@@ -2,6 +2,7 @@
 #include "policies/recipe/fixed_ranges.hpp"
 
 #include "formats/error.hpp"
+#include "policies/numerics/quantized_tensor.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
 #include "policies/recipe/role_quantizer.hpp"
 #include "tests/catch.hpp"
@@ -33,12 +34,19 @@ std::string message(const std::string& ranges) {
 
 }  // namespace
 
-TEST_CASE("scales come back from their text", "[fast]") {
-  const std::vector<float> scales = {0.1f, 1e-38f, 3.4e38f, 1};
-  CHECK(fixed_scales(fixed_scales_text(scales)) == scales);
-  CHECK(fixed_scale(fixed_scale_text({0.3f, -7})) == TensorScale{0.3f, -7});
-  CHECK_FALSE(fixed_scales("absmax"));
-  CHECK_FALSE(fixed_scale(fixed_scales_text(scales)));
+TEST_CASE("fixed scales take the place of a rule", "[fast]") {
+  RolePolicy role;
+  role.format = &find_format("int8");
+  role.scale = "absmax";
+  CHECK_FALSE(role.fixed_scale());
+  role.fix({{0.3f, -7}});
+  CHECK(role.fixed_scale() == TensorScale{0.3f, -7});
+  CHECK(role.stores_scale());
+  CHECK(role.describe() == "int8 rne saturate fixed/tensor");
+  role.fix({{0.1f}, {1e-38f}});
+  CHECK_FALSE(role.fixed_scale());
+  const float x[] = {1, 2};
+  CHECK(choose_scales(RoleQuantizer(role), x, 2, 2) == std::vector<float>{0.1f, 1e-38f});
 }
 
 TEST_CASE("ranges are read strictly and written back", "[fast]") {
@@ -89,7 +97,7 @@ TEST_CASE("a range with a zero point gives scale and zero point", "[fast]") {
       with_ranges(recipe_of(R"("weight": {"format": "int8"},
                    "activation": {"format": "uint8", "zero_point": "calibrated"})"),
                   {{"conv1", {.weight = {}, .activation = ValueRange{-51, 204}}}});
-  CHECK(fixed_scale(recipe.layer("conv1")[RolePart::activation]->scale) == TensorScale{1, 51});
+  CHECK(recipe.layer("conv1")[RolePart::activation]->fixed_scale() == TensorScale{1, 51});
   CHECK(range_of(*recipe_of(R"("activation": {"format": "uint8", "zero_point": "calibrated"})")
                       .layer("conv1")[RolePart::activation],
                  {1, 51}) == ValueRange{-51, 204});

@@ -41,8 +41,7 @@ struct Layer {
     op->forward({.layer = "layer", .numerics = numerics, .step = {}}, inputs, target);
     activation.format = &find_format("uint4");
     activation.zero_point = true;
-    activation.scale =
-        fixed_scale_text(RoleQuantizer(activation).scale_of_elements(x.data.data(), x.size()));
+    activation.fix({RoleQuantizer(activation).scale_of_elements(x.data.data(), x.size())});
   }
   AdaQuantLayer problem(const RolePolicy& weight) {
     return {.op = *op,
