@@ -16,6 +16,7 @@
 #include "emu/net/memory_plan.hpp"
 #include "emu/net/model/weights.hpp"
 #include "emu/net/train/shuffle.hpp"
+#include "emu/net/train/size_smoothing.hpp"
 #include "emu/net/train/step.hpp"
 #include "emu/net/train/train.hpp"
 #include "experiments/engine/study.hpp"

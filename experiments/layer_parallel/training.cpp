@@ -12,6 +12,7 @@
 #include "emu/net/graph.hpp"
 #include "emu/net/memory_plan.hpp"
 #include "emu/net/tied.hpp"
+#include "emu/net/train/gradient_norm.hpp"
 #include "emu/net/train/optimizer.hpp"
 #include "emu/net/train/schedule.hpp"
 #include "emu/net/train/shuffle.hpp"

@@ -1,17 +1,10 @@
 #include "emu/net/train/step.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <cmath>
-#include <cstring>
 #include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -19,129 +12,16 @@
 #include "emu/net/memory.hpp"
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/net/profile.hpp"
-#include "emu/net/run_context.hpp"
 #include "emu/net/tied.hpp"
+#include "emu/net/train/gradient_norm.hpp"
+#include "emu/net/train/lockstep.hpp"
 #include "emu/net/train/objective.hpp"
 #include "emu/net/train/optimizer.hpp"
 #include "emu/net/train/options.hpp"
 #include "emu/net/train/ranks.hpp"
 #include "formats/error.hpp"
-#include "formats/float_guard.hpp"
-#include "formats/portable/pairwise.hpp"
 
 namespace numemu::net {
-
-class Lockstep::Place final : public Meeting {
- public:
-  Place(Lockstep& all, std::int64_t worker) : all_(all), worker_(worker) {}
-  std::vector<std::vector<double>> gather(std::vector<double> own) override {
-    return all_.gather(worker_, std::move(own));
-  }
-
- private:
-  Lockstep& all_;
-  std::int64_t worker_;
-};
-
-Lockstep::Lockstep(std::int64_t workers)
-    : ended_(static_cast<std::size_t>(workers), false), given_(static_cast<std::size_t>(workers)) {}
-
-void Lockstep::wait_for_turn(std::unique_lock<std::mutex>& lock, std::int64_t worker) {
-  changed_.wait(lock, [&] { return turn_ == worker || failure_ != nullptr; });
-  if (failure_ != nullptr) throw Abandoned();
-}
-
-void Lockstep::pass_on(std::int64_t worker) {
-  const auto workers = std::ssize(ended_);
-  for (std::int64_t next = worker + 1; next <= 2 * workers; ++next) {
-    if (next == workers) {
-      round_.clear();
-      for (std::optional<std::vector<double>>& given : given_) {
-        if (given) round_.push_back(*std::exchange(given, std::nullopt));
-      }
-    }
-    if (ended_[static_cast<std::size_t>(next % workers)]) continue;
-    turn_ = next % workers;
-    break;
-  }
-  changed_.notify_all();
-}
-
-std::vector<std::vector<double>> Lockstep::gather(std::int64_t worker, std::vector<double> own) {
-  std::unique_lock lock(mutex_);
-  given_[static_cast<std::size_t>(worker)] = std::move(own);
-  pass_on(worker);
-  wait_for_turn(lock, worker);
-  return round_;
-}
-
-void Lockstep::run(const std::function<void(std::int64_t, Meeting&)>& body) {
-  RunContext& context = RunScope::current();
-  std::vector<std::thread> threads;
-  for (std::int64_t worker = 0; worker < std::ssize(ended_); ++worker) {
-    threads.emplace_back([&, worker] {
-      const RunScope scope(context);
-      const FloatGuard guard;
-      Place place(*this, worker);
-      try {
-        {
-          std::unique_lock lock(mutex_);
-          wait_for_turn(lock, worker);
-        }
-        body(worker, place);
-        const std::lock_guard lock(mutex_);
-        ended_[static_cast<std::size_t>(worker)] = true;
-        pass_on(worker);
-      } catch (const Abandoned&) {
-      } catch (...) {
-        const std::lock_guard lock(mutex_);
-        failure_ = std::current_exception();
-        changed_.notify_all();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  if (failure_ != nullptr) std::rethrow_exception(failure_);
-}
-
-namespace {
-
-constexpr std::int64_t kBlock = 4096, kLanes = 8;
-
-double block_sum(const float* x, std::int64_t n) {
-  std::array<double, kLanes> lanes{};
-  for (std::int64_t i = 0; i < n; ++i) lanes[i % kLanes] += double{x[i]} * double{x[i]};
-  return pairwise_sum(kLanes, [&](std::int64_t lane) { return lanes[lane]; });
-}
-
-double sum_of_squares(const Tensor& tensor) {
-  const std::int64_t blocks = (tensor.size() + kBlock - 1) / kBlock;
-  std::vector<double> sums(static_cast<std::size_t>(blocks));
-  const float* const x = tensor.data.data();
-  double* const out = sums.data();
-  for_each_row(blocks, kBlock, [=, n = tensor.size()](std::int64_t b) {
-    out[b] = block_sum(x + b * kBlock, std::min(kBlock, n - b * kBlock));
-  });
-  return pairwise_sum(blocks, [&](std::int64_t b) { return sums[b]; });
-}
-
-}  // namespace
-
-double global_norm(std::span<const Tensor> tensors) {
-  std::vector<double> sums;
-  for (const Tensor& tensor : tensors) sums.push_back(sum_of_squares(tensor));
-  return std::sqrt(pairwise_sum(static_cast<std::int64_t>(sums.size()),
-                                [&](std::int64_t t) { return sums[t]; }));
-}
-
-void clip_to_norm(std::span<Tensor> tensors, double norm, double limit) {
-  if (!(norm > limit)) return;
-  const float factor = static_cast<float>(limit / norm);
-  for (Tensor& tensor : tensors) {
-    float* const x = tensor.data.data();
-    for_each_element(tensor.size(), [=](std::int64_t i) { x[i] = neutral(x[i] * factor); });
-  }
-}
 
 namespace {
 
@@ -536,96 +416,6 @@ StepResult training_step(Graph& graph, const StepInput& input, const TrainOption
   StepResult first = run(0);
   for (std::size_t i = 1; i < options.objectives.size(); ++i) run(i);
   return first;
-}
-
-namespace {
-
-constexpr double kSmoothingKept = 0.9;  // of a weight, at each measurement (published)
-constexpr std::string_view kSmoothingState = "image_sizes/smoothing/";
-
-double gradient_norm_of(const Graph& graph, const Tensor& x, const Targets& targets,
-                        const StepInput& input, const TrainOptions& options) {
-  Numerics float32;
-  const Step step{Phase::training, input.index};
-  Tape tape = forward_training(graph, x, float32, step, options.seed);
-  Tensor grad_output;
-  find_objective(options.objectives.at(0)).evaluate(tape.output, targets, &grad_output, 1);
-  return global_norm(backward(graph, std::move(tape), std::move(grad_output), float32));
-}
-
-template <class All>
-auto rows_of_copy(const All& all, std::int64_t rows, std::int64_t copy, std::int64_t copies) {
-  const std::int64_t each = static_cast<std::int64_t>(all.size()) / rows;
-  std::vector<typename All::value_type> own;
-  for (std::int64_t row = copy; row < rows; row += copies)
-    own.insert(own.end(), all.begin() + row * each, all.begin() + (row + 1) * each);
-  return own;
-}
-
-}  // namespace
-
-CopyNorms copy_norms(const Graph& graph, const StepInput& input, std::int64_t copies,
-                     const TrainOptions& options) {
-  const std::int64_t rows = input.x.dim(0);
-  CopyNorms norms{.all = gradient_norm_of(graph, input.x, input.targets, input, options)};
-  for (std::int64_t copy = 0; copy < copies; ++copy) {
-    Tensor x;
-    x.shape = input.x.shape;
-    x.shape[0] = rows / copies;
-    x.data = rows_of_copy(input.x.data, rows, copy, copies);
-    Targets targets;
-    targets.classes = rows_of_copy(input.targets.classes, rows, copy, copies);
-    targets.values = rows_of_copy(input.targets.values, rows, copy, copies);
-    norms.one += gradient_norm_of(graph, x, targets, input, options) / static_cast<double>(copies);
-  }
-  return norms;
-}
-
-double SizeSmoothing::weight(const Graph& graph, const StepInput& input,
-                             const PlannedStep& planned) {
-  const std::int64_t every = options_->sizes.smoothing;
-  if (every == 0 || planned.copies == 1) return 1;
-  const auto known = weights_.find(planned.image);
-  if (known != weights_.end() && input.index % every != 0) return known->second;
-  const CopyNorms norms = copy_norms(graph, input, planned.copies, *options_);
-  const double ratio = norms.one / norms.all;
-  if (!std::isfinite(ratio) || ratio == 0) return known == weights_.end() ? 1 : known->second;
-  const double weight = known == weights_.end()
-                            ? ratio
-                            : kSmoothingKept * known->second + (1 - kSmoothingKept) * ratio;
-  weights_[planned.image] = weight;
-  return weight;
-}
-
-void SizeSmoothing::save_state(NamedState& state) const {
-  for (const auto& [size, weight] : weights_) {
-    std::string bytes(sizeof weight, '\0');
-    std::memcpy(bytes.data(), &weight, sizeof weight);
-    state.emplace_back(fmt::format("{}{}", kSmoothingState, size), std::move(bytes));
-  }
-  Forwarding::save_state(state);
-}
-
-void SizeSmoothing::load_state(const NamedState& state) {
-  NamedState others;
-  std::map<std::int64_t, double> weights;
-  for (const auto& [name, bytes] : state) {
-    if (!name.starts_with(kSmoothingState)) {
-      others.emplace_back(name, bytes);
-      continue;
-    }
-    const char *const first = name.data() + kSmoothingState.size(), *const end =
-                                                                        name.data() + name.size();
-    std::int64_t size = 0;
-    double weight = 0;
-    const bool number = std::from_chars(first, end, size).ptr == end && first != end;
-    if (number && bytes.size() == sizeof weight) std::memcpy(&weight, bytes.data(), sizeof weight);
-    if (!(std::isfinite(weight) && weight > 0))
-      throw Error(fmt::format("state {}: expected the 8 bytes of a number above 0", name));
-    weights[size] = weight;
-  }
-  Forwarding::load_state(others);
-  weights_ = std::move(weights);
 }
 
 }  // namespace numemu::net

@@ -1,14 +1,7 @@
 // One training step: forward, loss, backward, update, and every moment of the numerics in a fixed
 // order.
 #pragma once
-#include <condition_variable>
 #include <cstdint>
-#include <exception>
-#include <functional>
-#include <map>
-#include <mutex>
-#include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -18,52 +11,11 @@
 #include "emu/net/numerics.hpp"
 #include "emu/net/ops/losses.hpp"
 #include "emu/net/tensor.hpp"
-#include "emu/net/train/image_sizes.hpp"
 #include "emu/net/train/optimizer.hpp"
 
 namespace numemu::net {
 
-// Passes of several workers that wait for each other where they need values of all, such as
-// synchronised statistics of batch normalisation.
-
-/// Runs one body per worker, each on a thread of its own but only one at a time, from meeting to
-/// meeting in the order of workers: the same calls of the numerics in the same order on every
-/// machine.
-class Lockstep {
- public:
-  explicit Lockstep(std::int64_t workers);
-
-  /// Calls body(worker, meeting) for every worker. Bodies that still run must meet equally often
-  /// until one of them ends. Rethrows what the first body threw; the others are then abandoned.
-  void run(const std::function<void(std::int64_t worker, Meeting& meeting)>& body);
-
- private:
-  struct Abandoned {};
-  class Place;
-
-  std::vector<std::vector<double>> gather(std::int64_t worker, std::vector<double> own);
-  void wait_for_turn(std::unique_lock<std::mutex>&, std::int64_t worker);
-  /// The turn of the next worker that has not ended; behind the last one a round is complete.
-  void pass_on(std::int64_t worker);
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::int64_t turn_ = 0;
-  std::vector<bool> ended_;
-  std::vector<std::optional<std::vector<double>>> given_;  ///< of the round begun, by worker
-  std::vector<std::vector<double>> round_;                 ///< of the one before, in order
-  std::exception_ptr failure_;
-};
-
 class Ranks;
-
-/// The Euclidean norm of all elements of all tensors: float64 sums of squares over a fixed tree in
-/// each tensor, then over the tensors in order.
-double global_norm(std::span<const Tensor>);
-
-/// Multiplies every element by float32(limit / norm) where norm > limit (Pascanu et al. 2013); a
-/// norm that is NaN changes nothing.
-void clip_to_norm(std::span<Tensor>, double norm, double limit);
 
 /// An output behind the first one, whose loss is added to the first one's.
 struct FurtherOutput {
@@ -124,36 +76,5 @@ struct StepResult {
 /// result is that of the first.
 StepResult training_step(Graph& graph, const StepInput&, const TrainOptions&, Optimizer&, Numerics&,
                          Ranks* = nullptr);
-
-// Gradient smoothing: the loss of steps with several copies is scaled, so that their gradients have
-// the norm of one copy's (Mix & Match, Hoffer et al. 2019).
-
-/// What a run keeps of gradient smoothing, in the state of its numerics, which it passes on.
-class SizeSmoothing final : public Forwarding {
- public:
-  SizeSmoothing(Numerics& inner, const TrainOptions& options)
-      : Forwarding(inner), options_(&options) {}
-
-  /// The weight of the step's loss: per image size a mean of (sum_j |g_j| / copies) / |g|, g_j the
-  /// gradient of copy j alone and g that of all, which keeps 0.9 of what it was at each
-  /// measurement. A size is measured in its first step and in each whose number is a multiple of
-  /// sizes.smoothing: in float32, whatever the recipe is, with the first objective and before
-  /// penalties. 1 without smoothing, for one copy, and where a norm is 0 or not finite.
-  double weight(const Graph&, const StepInput&, const PlannedStep&);
-
-  void save_state(NamedState&) const override;
-  void load_state(const NamedState&) override;
-
- private:
-  const TrainOptions* options_;
-  std::map<std::int64_t, double> weights_;  ///< by image size
-};
-
-/// |g| of all rows, and the mean over the copies of |g_j|; rows are those of a batch with `copies`
-/// neighbouring rows of each sample.
-struct CopyNorms {
-  double all = 0, one = 0;
-};
-CopyNorms copy_norms(const Graph&, const StepInput&, std::int64_t copies, const TrainOptions&);
 
 }  // namespace numemu::net

@@ -20,6 +20,7 @@
 #include "emu/net/train/ranks.hpp"
 #include "emu/net/train/schedule.hpp"
 #include "emu/net/train/shuffle.hpp"
+#include "emu/net/train/size_smoothing.hpp"
 #include "emu/net/train/step.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"

@@ -1,9 +1,10 @@
 // Workers that meet: the order of their turns, synchronised batch normalisation against the whole
 // batch in one pass, and batch normalisation of one's own against ghost batches.
+#include "emu/net/train/lockstep.hpp"
+
 #include <cmath>
 #include <stdexcept>
 
-#include "emu/net/train/step.hpp"
 #include "emu/net/train/train.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"

@@ -1,4 +1,6 @@
 // Gradient smoothing: norms of copies by hand, the moving mean, what it does to a step, its state.
+#include "emu/net/train/size_smoothing.hpp"
+
 #include <cmath>
 
 #include "emu/net/nets.hpp"

@@ -1,14 +1,15 @@
 // The global norm against long double, for any number of threads, and the clipping.
+#include "emu/net/train/gradient_norm.hpp"
+
 #include <omp.h>
 
 #include <cmath>
 #include <limits>
 
-#include "emu/net/train/step.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 
-namespace numemu::net::clip_test {
+namespace numemu::net::gradient_norm_test {
 namespace {
 
 std::vector<Tensor> gradients() {
@@ -55,4 +56,4 @@ TEST_CASE("clipping scales to the limit and leaves smaller gradients alone", "[f
 }
 
 }  // namespace
-}  // namespace numemu::net::clip_test
+}  // namespace numemu::net::gradient_norm_test
