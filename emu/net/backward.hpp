@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "emu/net/forward.hpp"
 #include "emu/net/graph.hpp"
 
 namespace numemu::net {
@@ -26,11 +27,9 @@ BackwardPlan plan_backward(const Graph&);
 /// Gradients enter at the values `ends`, and leave at the parameters and at the values `wanted`.
 BackwardPlan plan_backward(const Graph&, std::span<const int> ends, std::span<const int> wanted);
 
-/// forward_training() that keeps what the plan needs. `made` is called with every value as the next
-/// operators read it, in order.
-Tape forward_training(const Graph&, std::span<const Tensor> inputs, Numerics&, const Step&,
-                      std::uint64_t seed, const BackwardPlan&,
-                      const std::function<void(int value, const Tensor&)>& made);
+/// Gradients of every parameter (in parameters() order, empty for untrained ones) given that of the
+/// output. A tape is used once: move it in.
+std::vector<Tensor> backward(const Graph&, Tape, Tensor grad_output, Numerics&);
 /// backward() along the tape's plan. `parts` holds per value the gradients that enter there; they
 /// are the last terms of its gradient. `values`, one per value, gets the wanted ones that a
 /// gradient reaches, before their hook `edge`.

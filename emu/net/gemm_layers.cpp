@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "emu/net/forward.hpp"
 #include "emu/net/memory_plan.hpp"
 #include "formats/error.hpp"
 

@@ -1,8 +1,6 @@
 // A network: operators in topological order, each reading values by number; the inputs come first.
 #pragma once
-#include <array>
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -60,38 +58,6 @@ struct NodeBuffer {
   BufferUpdate update;
 };
 
-/// What forward keeps for backward: one entry per value and use, one context per node.
-struct Tape {
-  std::vector<Shape> shapes;
-  std::vector<std::array<Saved, kUses>> values;
-  std::vector<Uses> kept;
-  std::vector<Saved> contexts;
-  std::vector<Shape> context_shapes;  ///< {} with no elements: the node left none
-  std::vector<NodeBuffer> buffers;    ///< for apply_buffers()
-  std::uint64_t seed = 0;
-  Step step = {};
-  Tensor output;
-};
-
-/// Called after every node with its output, before the hook `edge`; for probes and reports.
-using Observer = std::function<void(const Node&, const Tensor&)>;
-
-/// The result for a batch of every input ([batch, shape...]); the numerics are told the step.
-/// Reentrant: several threads may run one graph at once.
-Tensor forward(const Graph&, std::span<const Tensor> inputs, Numerics&, const Step& = {},
-               const Observer* = nullptr);
-/// Of a packed batch (unpacked()) where the network has several inputs.
-Tensor forward(const Graph&, const Tensor& x, Numerics&, const Step& = {},
-               const Observer* = nullptr);
-/// forward() in training, keeping what backward needs. `seed` and the step's index decide dropout.
-/// The samples of the step must outlive the tape.
-Tape forward_training(const Graph&, std::span<const Tensor> inputs, Numerics&,
-                      const Step& = {.phase = Phase::training}, std::uint64_t seed = 0);
-Tape forward_training(const Graph&, const Tensor& x, Numerics&,
-                      const Step& = {.phase = Phase::training}, std::uint64_t seed = 0);
-/// Gradients of every parameter (in parameters() order, empty for untrained ones) given that of the
-/// output. A tape is used once: move it in.
-std::vector<Tensor> backward(const Graph&, Tape, Tensor grad_output, Numerics&);
 /// Writes the running statistics of a training step into the graph.
 void apply_buffers(Graph&, const std::vector<NodeBuffer>&);
 

@@ -7,6 +7,8 @@
 #include <memory>
 #include <utility>
 
+#include "emu/net/backward.hpp"
+#include "emu/net/forward.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/losses.hpp"

@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "emu/net/forward.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/trials.hpp"

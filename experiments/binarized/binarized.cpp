@@ -10,6 +10,7 @@
 #include <limits>
 #include <utility>
 
+#include "emu/net/forward.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/graph.hpp"
 #include "emu/net/nets.hpp"

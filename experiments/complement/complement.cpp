@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "emu/net/backward.hpp"
+#include "emu/net/forward.hpp"
 #include "emu/net/ops/losses.hpp"
 #include "emu/net/train/objective.hpp"
 #include "emu/net/train/optimizer.hpp"

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "emu/net/backward.hpp"
+#include "emu/net/forward.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/memory_plan.hpp"
 #include "emu/net/numerics.hpp"

@@ -10,6 +10,8 @@
 #include <memory>
 #include <utility>
 
+#include "emu/net/backward.hpp"
+#include "emu/net/forward.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/weights.hpp"

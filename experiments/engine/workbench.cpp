@@ -16,6 +16,7 @@
 
 #include "emu/net/data/view.hpp"
 #include "emu/net/fold_batch_norm.hpp"
+#include "emu/net/forward.hpp"
 #include "emu/net/memory_plan.hpp"
 #include "emu/net/model/coded_weights.hpp"
 #include "emu/net/model/load_network.hpp"

@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "emu/net/forward.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/linear.hpp"

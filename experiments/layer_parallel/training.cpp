@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "emu/net/backward.hpp"
+#include "emu/net/forward.hpp"
 #include "emu/net/graph.hpp"
 #include "emu/net/memory_plan.hpp"
 #include "emu/net/tied.hpp"

@@ -6,6 +6,7 @@
 #include <exception>
 #include <numeric>
 
+#include "emu/net/forward.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/run_context.hpp"
 #include "emu/net/tensor.hpp"

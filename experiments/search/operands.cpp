@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "emu/net/forward.hpp"
 #include "emu/net/graph.hpp"
 #include "emu/net/numerics.hpp"
 #include "emu/net/run_context.hpp"

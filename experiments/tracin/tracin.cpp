@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "emu/net/data/view.hpp"
+#include "emu/net/forward.hpp"
 #include "emu/net/ops/losses.hpp"
 #include "emu/net/samples/gradients.hpp"
 #include "emu/net/samples/laws.hpp"

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "emu/net/forward.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/net/train/evaluate.hpp"

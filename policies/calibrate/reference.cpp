@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "emu/net/forward.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/memory_plan.hpp"
 

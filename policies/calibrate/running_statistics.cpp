@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "emu/net/forward.hpp"
 #include "emu/net/ops/batch_norm.hpp"
 #include "formats/error.hpp"
 

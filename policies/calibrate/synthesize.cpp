@@ -9,6 +9,7 @@
 
 #include "emu/net/backward.hpp"
 #include "emu/net/fold_batch_norm.hpp"
+#include "emu/net/forward.hpp"
 #include "emu/net/math.hpp"
 #include "emu/net/ops/batch_norm.hpp"
 #include "emu/net/ops/elementwise.hpp"

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "emu/net/forward.hpp"
 #include "emu/net/ops/conv.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/matmul.hpp"

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "emu/net/forward.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/profile.hpp"
 #include "formats/error.hpp"

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 
+#include "emu/net/forward.hpp"
 #include "emu/net/math.hpp"
 #include "emu/net/tied.hpp"
 #include "emu/stats/mean.hpp"

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 
+#include "emu/net/forward.hpp"
 #include "emu/net/numerics.hpp"
 #include "policies/tuning/equalise.hpp"
 #include "policies/tuning/tune_step.hpp"

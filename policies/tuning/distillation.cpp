@@ -8,6 +8,8 @@
 #include <set>
 #include <vector>
 
+#include "emu/net/backward.hpp"
+#include "emu/net/forward.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/math.hpp"
 #include "emu/net/ops/batch_norm.hpp"

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "emu/net/forward.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/graph.hpp"
 #include "emu/net/tied.hpp"

@@ -6,6 +6,7 @@
 #include <functional>
 #include <utility>
 
+#include "emu/net/forward.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/graph.hpp"
 #include "emu/net/numerics.hpp"

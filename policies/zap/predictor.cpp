@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "emu/net/backward.hpp"
+#include "emu/net/forward.hpp"
 #include "emu/net/ops/batch_norm.hpp"
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/net/ops/linear.hpp"

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <map>
 
+#include "emu/net/forward.hpp"
 #include "emu/net/model/weights.hpp"
 #include "emu/net/ops/sums.hpp"
 #include "formats/error.hpp"

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "emu/net/backward.hpp"
+#include "emu/net/forward.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/conv.hpp"

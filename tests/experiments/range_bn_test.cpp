@@ -1,11 +1,14 @@
 // Range BN: closed forms against the specification, the wrong backward pass, parts at small size.
+#include "experiments/range_bn/range_bn.hpp"
+
 #include <algorithm>
 #include <cmath>
 
+#include "emu/net/backward.hpp"
+#include "emu/net/forward.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/batch_norm.hpp"
 #include "emu/net/ops/losses.hpp"
-#include "experiments/range_bn/range_bn.hpp"
 #include "formats/analysis/normal_law.hpp"
 #include "formats/random.hpp"
 #include "policies/numerics/recipe_numerics.hpp"

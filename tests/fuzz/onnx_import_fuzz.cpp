@@ -3,6 +3,7 @@
 #include <deque>
 #include <set>
 
+#include "emu/net/forward.hpp"
 #include "emu/net/memory_plan.hpp"
 #include "emu/net/model/onnx/import.hpp"
 #include "emu/net/run_context.hpp"

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <utility>
 
+#include "emu/net/backward.hpp"
+#include "emu/net/forward.hpp"
 #include "emu/net/numerics.hpp"
 #include "emu/net/ops/losses.hpp"
 #include "formats/error.hpp"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "emu/net/backward.hpp"
+#include "emu/net/forward.hpp"
 #include "emu/net/memory.hpp"
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/net/profile.hpp"

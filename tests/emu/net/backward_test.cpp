@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "emu/net/forward.hpp"
 #include "emu/net/ops/binary.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/losses.hpp"

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <memory>
 
+#include "emu/net/forward.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/batch_norm.hpp"

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "emu/net/data/samples.hpp"
+#include "emu/net/forward.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/lookup.hpp"

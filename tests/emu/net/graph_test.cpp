@@ -5,6 +5,8 @@
 #include <cmath>
 #include <memory>
 
+#include "emu/net/backward.hpp"
+#include "emu/net/forward.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/batch_norm.hpp"
 #include "emu/net/ops/binary.hpp"

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "emu/net/data/samples.hpp"
+#include "emu/net/forward.hpp"
 #include "emu/net/memory.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/binary.hpp"

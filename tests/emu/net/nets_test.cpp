@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "emu/net/forward.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/build/learning.hpp"

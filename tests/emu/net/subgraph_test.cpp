@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "emu/net/backward.hpp"
+#include "emu/net/forward.hpp"
 #include "emu/net/graph.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/binary.hpp"

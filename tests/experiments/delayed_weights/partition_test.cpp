@@ -6,6 +6,7 @@
 #include <functional>
 #include <numeric>
 
+#include "emu/net/forward.hpp"
 #include "emu/net/kept_bytes.hpp"
 #include "emu/net/nets.hpp"
 #include "formats/random.hpp"

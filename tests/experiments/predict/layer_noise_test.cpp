@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cmath>
 
+#include "emu/net/forward.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/linear.hpp"

@@ -1,6 +1,7 @@
 // Noise and signal of layers, of whole operators and of parts, against differences by hand.
 #include "experiments/predict/layer_powers.hpp"
 
+#include "emu/net/forward.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/recurrent.hpp"
 #include "tests/catch.hpp"

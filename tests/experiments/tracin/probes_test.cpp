@@ -1,10 +1,10 @@
 // What a step does to a loss beside its influence: a published vector, and the integral along a
 // step beside the difference of two losses.
-#include "experiments/tracin/tracin.hpp"
-
 #include <cmath>
 
+#include "emu/net/forward.hpp"
 #include "emu/net/ops/losses.hpp"
+#include "experiments/tracin/tracin.hpp"
 #include "formats/portable/math.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/smoke_run.hpp"

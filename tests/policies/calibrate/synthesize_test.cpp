@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "emu/net/forward.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/batch_norm.hpp"
 #include "formats/analysis/normal_law.hpp"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "emu/net/build/builder.hpp"
+#include "emu/net/forward.hpp"
 #include "emu/net/ops/binary.hpp"
 #include "emu/net/ops/conv.hpp"
 #include "emu/net/ops/linear.hpp"

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <limits>
 
+#include "emu/net/forward.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "tests/catch.hpp"

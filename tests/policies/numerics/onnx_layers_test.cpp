@@ -1,6 +1,7 @@
 // Numerics of operators without a product that ONNX cannot say are refused by name.
 #include "policies/numerics/onnx_layers.hpp"
 
+#include "emu/net/forward.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/recurrent.hpp"
 #include "tests/catch.hpp"

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "emu/net/forward.hpp"
 #include "emu/net/graph.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "formats/storage/npy.hpp"

@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "emu/net/data/dataset.hpp"
+#include "emu/net/forward.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/matmul.hpp"
 #include "emu/net/ops/pointwise.hpp"

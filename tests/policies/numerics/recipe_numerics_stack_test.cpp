@@ -2,6 +2,8 @@
 // documented one.
 #include <functional>
 
+#include "emu/net/backward.hpp"
+#include "emu/net/forward.hpp"
 #include "emu/net/nets.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "policies/numerics/recipe_numerics.hpp"

@@ -3,6 +3,8 @@
 
 #include <memory>
 
+#include "emu/net/backward.hpp"
+#include "emu/net/forward.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/lookup.hpp"

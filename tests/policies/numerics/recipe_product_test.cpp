@@ -3,6 +3,7 @@
 
 #include <omp.h>
 
+#include "emu/net/forward.hpp"
 #include "emu/net/ops/conv.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "formats/error.hpp"

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "emu/net/forward.hpp"
 #include "emu/net/ops/conv.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/matmul.hpp"

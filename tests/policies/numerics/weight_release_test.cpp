@@ -2,6 +2,7 @@
 #include <map>
 #include <memory>
 
+#include "emu/net/forward.hpp"
 #include "emu/net/model/weights.hpp"
 #include "emu/net/ops/conv.hpp"
 #include "emu/net/ops/linear.hpp"

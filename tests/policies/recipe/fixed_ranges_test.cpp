@@ -1,6 +1,7 @@
 // Ranges that a recipe fixes: read, written, and in the place of calibrated and computed scales.
 #include "policies/recipe/fixed_ranges.hpp"
 
+#include "emu/net/forward.hpp"
 #include "formats/error.hpp"
 #include "policies/numerics/quantized_tensor.hpp"
 #include "policies/numerics/recipe_numerics.hpp"

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "emu/net/forward.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/train/objective.hpp"

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "emu/net/forward.hpp"
 #include "emu/net/graph.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "formats/error.hpp"

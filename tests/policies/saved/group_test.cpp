@@ -7,6 +7,8 @@
 #include <cmath>
 #include <memory>
 
+#include "emu/net/backward.hpp"
+#include "emu/net/forward.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/pointwise.hpp"
 #include "policies/bits/sample_bits.hpp"

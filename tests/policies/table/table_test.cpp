@@ -1,5 +1,6 @@
 // The key `table`: a layer reads what the rule makes of its table, in training and frozen; bits and
 // contradictions.
+#include "emu/net/forward.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/lookup.hpp"
 #include "formats/error.hpp"

@@ -1,4 +1,5 @@
 // Step awq, and scales that move through a normalisation in pieces.
+#include "emu/net/forward.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/model/onnx_models.hpp"

@@ -1,6 +1,8 @@
 // Step bias: the divergence from float32 falls, and biases alone change.
 #include <memory>
 
+#include "emu/net/backward.hpp"
+#include "emu/net/forward.hpp"
 #include "emu/net/graph.hpp"
 #include "emu/net/ops/binary.hpp"
 #include "emu/net/ops/linear.hpp"

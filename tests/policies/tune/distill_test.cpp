@@ -1,5 +1,6 @@
 // Step distill: the divergence falls by all parameters of layers with weights, and a restart leads
 // to the same bits.
+#include "emu/net/forward.hpp"
 #include "emu/net/nets.hpp"
 #include "policies/tuning/distillation.hpp"
 #include "tests/catch.hpp"

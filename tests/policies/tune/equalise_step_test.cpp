@@ -1,5 +1,6 @@
 // Steps equalise and smoothquant: both networks change alike, ranges that moved are calibrated
 // again, and what cannot be moved is named.
+#include "emu/net/forward.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"

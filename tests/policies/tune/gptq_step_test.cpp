@@ -1,5 +1,6 @@
 // Steps gptq and adaround: numbers that inference keeps, outputs nearer to float32's, and what they
 // refuse.
+#include "emu/net/forward.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/tied.hpp"
 #include "formats/error.hpp"

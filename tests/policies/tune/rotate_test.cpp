@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "emu/net/forward.hpp"
 #include "emu/net/ops/binary.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/matmul.hpp"

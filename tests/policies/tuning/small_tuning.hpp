@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "emu/net/build/builder.hpp"
+#include "emu/net/forward.hpp"
 #include "formats/random.hpp"
 #include "policies/tuning/distillation.hpp"
 #include "policies/tuning/tune_step.hpp"

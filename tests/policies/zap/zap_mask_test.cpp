@@ -1,6 +1,7 @@
 // Predictors named in a recipe: the text, the file's digest, and what the network computes.
 #include "policies/zap/zap_mask.hpp"
 
+#include "emu/net/forward.hpp"
 #include "formats/error.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
 #include "policies/zap/zap_network.hpp"

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "emu/net/build/builder.hpp"
+#include "emu/net/forward.hpp"
 #include "emu/net/model/safetensors.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/binary.hpp"

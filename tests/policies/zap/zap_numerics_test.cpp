@@ -1,6 +1,8 @@
 // Predictors at work in a network: what is skipped, counted, passed on, and re-estimated under.
 #include <numeric>
 
+#include "emu/net/backward.hpp"
+#include "emu/net/forward.hpp"
 #include "policies/calibrate/running_statistics.hpp"
 #include "policies/zap/zap_network.hpp"
 #include "tests/catch.hpp"

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "emu/net/build/builder.hpp"
+#include "emu/net/forward.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/build/learning.hpp"
 

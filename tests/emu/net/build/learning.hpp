@@ -4,7 +4,9 @@
 #include <cmath>
 #include <string>
 
+#include "emu/net/backward.hpp"
 #include "emu/net/data/clicks.hpp"
+#include "emu/net/forward.hpp"
 #include "emu/net/graph.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/losses.hpp"

@@ -1,5 +1,6 @@
 // The separable network: its size, and that depthwise filters see one channel each.
 #include "emu/net/build/builder.hpp"
+#include "emu/net/forward.hpp"
 #include "emu/net/nets.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"

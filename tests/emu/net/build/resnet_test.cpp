@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "emu/net/build/builder.hpp"
+#include "emu/net/forward.hpp"
 #include "emu/net/nets.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "emu/net/build/builder.hpp"
+#include "emu/net/forward.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/build/learning.hpp"
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "emu/net/forward.hpp"
 #include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/numerics.hpp"

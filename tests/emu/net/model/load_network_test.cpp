@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "emu/net/data/load_dataset.hpp"
+#include "emu/net/forward.hpp"
 #include "emu/net/model/onnx/checkpoint.hpp"
 #include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"

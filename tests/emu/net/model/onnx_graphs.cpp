@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "emu/net/forward.hpp"
+
 namespace numemu::net::test {
 
 Tensor run_model(const ImportedModel& model, const std::vector<Tensor>& inputs) {

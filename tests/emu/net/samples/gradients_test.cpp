@@ -4,7 +4,9 @@
 
 #include <cmath>
 
+#include "emu/net/backward.hpp"
 #include "emu/net/data/dataset.hpp"
+#include "emu/net/forward.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/losses.hpp"
 #include "emu/net/samples/laws.hpp"

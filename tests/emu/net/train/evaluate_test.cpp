@@ -7,6 +7,7 @@
 #include <memory>
 #include <stdexcept>
 
+#include "emu/net/forward.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/losses.hpp"
 #include "formats/error.hpp"

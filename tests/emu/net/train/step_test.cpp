@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "emu/net/backward.hpp"
+#include "emu/net/forward.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/train/objective.hpp"
 #include "tests/catch.hpp"

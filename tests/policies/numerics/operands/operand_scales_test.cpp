@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "emu/net/forward.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/views.hpp"
 #include "policies/numerics/recipe_numerics.hpp"

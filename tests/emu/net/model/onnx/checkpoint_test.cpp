@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "emu/net/fold_batch_norm.hpp"
+#include "emu/net/forward.hpp"
 #include "emu/net/model/weights.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/model/onnx_graphs.hpp"

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "emu/net/build/builder.hpp"
+#include "emu/net/forward.hpp"
 #include "emu/net/model/onnx/import.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/binary.hpp"

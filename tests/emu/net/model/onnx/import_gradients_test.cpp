@@ -9,6 +9,8 @@
 #include <map>
 #include <utility>
 
+#include "emu/net/backward.hpp"
+#include "emu/net/forward.hpp"
 #include "emu/net/model/onnx/import.hpp"
 #include "emu/net/model/weights.hpp"
 #include "emu/net/train/learned_constants.hpp"

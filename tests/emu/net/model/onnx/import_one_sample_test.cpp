@@ -1,6 +1,7 @@
 // Graphs whose arrays are one sample: no axis is the batch, and what the arrays decide.
 #include <limits>
 
+#include "emu/net/forward.hpp"
 #include "emu/net/model/onnx/import.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/memory_budget.hpp"

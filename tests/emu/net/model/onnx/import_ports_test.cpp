@@ -1,4 +1,5 @@
 // The batch on another axis than the first: by its name, in inputs and outputs.
+#include "emu/net/forward.hpp"
 #include "emu/net/model/onnx/import.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/model/onnx_models.hpp"

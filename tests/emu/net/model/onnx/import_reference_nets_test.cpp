@@ -3,6 +3,7 @@
 #include <limits>
 #include <utility>
 
+#include "emu/net/forward.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/model/onnx/import.hpp"
 #include "emu/net/nets.hpp"

@@ -10,6 +10,7 @@
 
 #include "emu/net/data/dataset.hpp"
 #include "emu/net/fold_batch_norm.hpp"
+#include "emu/net/forward.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/train/evaluate.hpp"
 #include "formats/error.hpp"

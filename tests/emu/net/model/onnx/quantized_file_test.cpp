@@ -6,6 +6,7 @@
 #include <map>
 
 #include "emu/net/fold_batch_norm.hpp"
+#include "emu/net/forward.hpp"
 #include "formats/format.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/model/onnx_models.hpp"
