@@ -12,7 +12,7 @@
 #include "formats/scaling/quantize_blocks.hpp"
 #include "formats/scaling/scale_rule.hpp"
 #include "formats/simd/block_scales.hpp"
-#include "policies/numerics/weight_tiles.hpp"
+#include "policies/numerics/operands/weight_tiles.hpp"
 #include "policies/recipe/role_quantizer.hpp"
 
 namespace numemu::experiments {

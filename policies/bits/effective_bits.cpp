@@ -11,7 +11,7 @@
 #include "policies/embedding/table_rule.hpp"
 #include "policies/mask/weight_mask.hpp"
 #include "policies/numerics/operands/scale_groups.hpp"
-#include "policies/numerics/weight_tiles.hpp"
+#include "policies/numerics/operands/weight_tiles.hpp"
 #include "policies/recipe/role_quantizer.hpp"
 
 namespace numemu::policies {

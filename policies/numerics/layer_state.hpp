@@ -10,6 +10,7 @@
 
 #include "emu/net/numerics.hpp"
 #include "emu/unit/integer/requantize.hpp"
+#include "policies/numerics/operand_counts.hpp"
 #include "policies/numerics/overflow_sample.hpp"
 #include "policies/numerics/plain_operand.hpp"
 #include "policies/numerics/scale_memo.hpp"

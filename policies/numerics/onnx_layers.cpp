@@ -10,7 +10,7 @@
 #include "formats/blocks/block_layout.hpp"
 #include "formats/containers.hpp"
 #include "formats/error.hpp"
-#include "policies/numerics/weight_tiles.hpp"
+#include "policies/numerics/operands/weight_tiles.hpp"
 #include "policies/recipe/unit_operands.hpp"
 
 namespace numemu::policies {

@@ -4,7 +4,7 @@
 
 #include "emu/net/tensor.hpp"
 #include "policies/numerics/operands/block_lines.hpp"
-#include "policies/numerics/weight_tiles.hpp"
+#include "policies/numerics/operands/weight_tiles.hpp"
 
 namespace numemu::policies {
 

@@ -16,13 +16,14 @@
 #include "policies/numerics/operands/operand_side.hpp"
 #include "policies/numerics/operands/plain_side.hpp"
 #include "policies/numerics/operands/scaled_side.hpp"
+#include "policies/numerics/operands/sliced_product.hpp"
 #include "policies/numerics/operands/sparse_operand.hpp"
 #include "policies/numerics/overflow_sample.hpp"
 #include "policies/numerics/plain_operand.hpp"
 #include "policies/numerics/random_identity.hpp"
-#include "policies/numerics/sliced_product.hpp"
 #include "policies/numerics/stored_tensor.hpp"
 #include "policies/numerics/unit_result.hpp"
+#include "policies/numerics/zero_points.hpp"
 #include "policies/recipe/unit_operands.hpp"
 
 namespace numemu::policies {

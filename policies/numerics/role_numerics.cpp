@@ -19,7 +19,7 @@
 #include "policies/numerics/random_identity.hpp"
 #include "policies/numerics/recipe_product.hpp"
 #include "policies/numerics/stored_tensor.hpp"
-#include "policies/numerics/unit_result.hpp"
+#include "policies/numerics/unit_sum.hpp"
 #include "policies/recipe/role_quantizer.hpp"
 #include "policies/recipe/unit_operands.hpp"
 #include "policies/state_bytes.hpp"

@@ -10,8 +10,8 @@
 #include "formats/blocks/block_layout.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/packing.hpp"
+#include "policies/numerics/operands/weight_tiles.hpp"
 #include "policies/numerics/quantized_tensor.hpp"
-#include "policies/numerics/weight_tiles.hpp"
 
 namespace numemu::policies {
 namespace {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <memory>
 #include <type_traits>
 
 #include "emu/net/ops/elementwise.hpp"
@@ -11,10 +10,10 @@
 #include "formats/codec.hpp"
 #include "formats/convert.hpp"
 #include "formats/error.hpp"
-#include "formats/interned.hpp"
+#include "policies/numerics/half_values.hpp"
 #include "policies/numerics/overflow_sample.hpp"
-#include "policies/numerics/plain_operand.hpp"
 #include "policies/numerics/quantized_tensor.hpp"
+#include "policies/recipe/unit_operands.hpp"
 
 namespace numemu::policies {
 
@@ -228,160 +227,6 @@ void UnitResult::subtract(const ZeroPoints& zero, std::vector<double>& results) 
       }
     }
   });
-}
-
-std::int64_t ZeroPoints::excess(const net::Product& p, std::int64_t matrix, std::int64_t i,
-                                std::int64_t j) const {
-  const auto sum = [&](const std::vector<std::int64_t>& sums, std::int64_t rows, std::int64_t row) {
-    const bool shared = static_cast<std::int64_t>(sums.size()) == rows;
-    return sums[static_cast<std::size_t>((shared ? 0 : matrix * rows) + row)];
-  };
-  std::int64_t excess = -depth * a * b;
-  if (a != 0) excess += a * sum(b_sums, p.n, j);
-  if (b != 0) excess += b * sum(a_sums, p.m, i);
-  return excess;
-}
-
-void pad_with(std::uint8_t code, const net::ProductSide& side, const std::uint8_t* codes,
-              PaddedSide& padded) {
-  // All matrices at once: those side by side are further channels, the outer ones further images.
-  unit::Padding whole = side.gather->padding;
-  whole.channels *= side.stack.inner;
-  whole.outer *= side.stack.outer;
-  padded.codes.assign(static_cast<std::size_t>(whole.padded_size()), code);
-  unit::pad(whole, codes, padded.codes.data(), code);
-  padded.gather = *side.gather;
-  unit::Padding& own = padded.gather.padding;
-  own = {.outer = own.outer,
-         .height = own.padded_height,
-         .width = own.padded_width,
-         .channels = own.channels,
-         .padded_height = own.padded_height,
-         .padded_width = own.padded_width};
-  padded.sizes.data.resize(padded.codes.size());
-  padded.side = side;
-  padded.side.source = &padded.sizes;
-  padded.side.gather = &padded.gather;
-}
-
-std::vector<std::int64_t> code_sums(const net::ProductSide& side, const net::SourceCodes& source,
-                                    std::int64_t depth) {
-  const float* const values = value_table(*source.format);
-  const unit::Gather& gather = *side.gather;
-  const auto rows = static_cast<std::int64_t>(gather.row.size());
-  net::StackReader reader(side, source);
-  std::vector<std::uint8_t> padded;
-  std::vector<std::int64_t> sums(static_cast<std::size_t>(side.stack.count() * rows));
-  for (std::int64_t m = 0; m < side.stack.count(); ++m) {
-    const auto* codes = reinterpret_cast<const std::uint8_t*>(reader.at(m));
-    if (!gather.padding.identity()) {
-      padded.resize(static_cast<std::size_t>(gather.padding.padded_size()));
-      unit::pad(gather.padding, codes, padded.data(), std::uint8_t{0});
-      codes = padded.data();
-    }
-    net::for_each_row(rows, depth, [&](std::int64_t r) {
-      std::int64_t sum = 0;
-      for (std::int64_t k = 0; k < depth; ++k)
-        sum += static_cast<std::int64_t>(values[codes[gather.row[r] + gather.depth[k]]]);
-      sums[static_cast<std::size_t>(m * rows + r)] = sum;
-    });
-  }
-  return sums;
-}
-
-namespace {
-
-/// A magnitude code m below `special` means (m << shift as a float32) * factor; multiplying by
-/// a power of two also gives subnormal values their exponent.
-struct Shift {
-  bool serves = false;  ///< proven code by code against the table
-  int shift = 0, sign_at = 15;
-  float factor = 1;
-  std::uint32_t special = 0;
-
-  float value(std::uint32_t code) const {
-    const std::uint32_t magnitude = code & ((1u << sign_at) - 1);
-    const float unsigned_value = std::bit_cast<float>(magnitude << shift) * factor;
-    return std::bit_cast<float>(std::bit_cast<std::uint32_t>(unsigned_value) |
-                                (code >> sign_at << 31));
-  }
-};
-
-Shift shift_of(const Format& f, const float* table) {
-  Shift s;
-  if (!f.is_signed || f.mantissa_bits > 22 || f.bias < 0 || f.bias > 127) return s;
-  s.shift = 23 - f.mantissa_bits;
-  s.sign_at = f.bits - 1;
-  s.factor = std::ldexp(1.0f, 127 - f.bias);
-  const std::uint32_t magnitudes = 1u << s.sign_at;
-  while (s.special < magnitudes && std::isfinite(table[s.special])) ++s.special;
-  for (std::uint32_t code = 0; code < 2 * magnitudes; ++code) {
-    if ((code & (magnitudes - 1)) >= s.special) continue;
-    if (std::bit_cast<std::uint32_t>(s.value(code)) != std::bit_cast<std::uint32_t>(table[code]))
-      return s;
-  }
-  s.serves = true;
-  return s;
-}
-
-const Shift& find_shift(const Format& format, const float* table) {
-  return Interned::find<Shift>(
-      format.key(), [&] { return std::make_unique<const Shift>(shift_of(format, table)); });
-}
-
-}  // namespace
-
-void decode_halves(const Format& format, const std::uint16_t* codes, std::int64_t n, float* y) {
-  constexpr std::int64_t kPiece = 4096;
-  const float* const table = value_table(format);
-  const Shift& found = find_shift(format, table);
-  net::for_each_row((n + kPiece - 1) / kPiece, kPiece, [&](std::int64_t piece) {
-    const Shift shift = found;  // its own, which y cannot be
-    const std::int64_t begin = piece * kPiece, end = std::min(n, begin + kPiece);
-    std::uint32_t largest = shift.special;
-    if (shift.serves) {
-      const std::uint32_t mask = (1u << shift.sign_at) - 1;
-      largest = 0;
-#pragma omp simd reduction(max : largest)
-      for (std::int64_t i = begin; i < end; ++i) {
-        y[i] = shift.value(codes[i]);
-        largest = std::max(largest, codes[i] & mask);
-      }
-    }
-    if (largest < shift.special) return;
-    for (std::int64_t i = begin; i < end; ++i) y[i] = table[codes[i]];
-  });
-}
-
-void add_on_unit(const unit::Unit& unit, std::span<const float* const> addends, std::int64_t n,
-                 float* sum,
-                 const std::function<net::ProductRandom(std::int64_t tile)>& random_of) {
-  constexpr std::int64_t kTile = 4096;
-  const auto depth = static_cast<std::int64_t>(addends.size());
-  const net::Tensor ones({1, depth}, 1);
-  for (std::int64_t first = 0; first < n; first += kTile) {
-    const std::int64_t m = std::min(kTile, n - first);
-    net::Tensor values({m, depth});
-    for (std::int64_t k = 0; k < depth; ++k) {
-      for (std::int64_t i = 0; i < m; ++i)
-        values.data[static_cast<std::size_t>(i * depth + k)] =
-            addends[static_cast<std::size_t>(k)][first + i];
-    }
-    const unit::Gather values_rows = unit::Gather::matrix(m, depth),
-                       ones_row = unit::Gather::matrix(1, depth);
-    const net::Product product{
-        .layer = "exchange",
-        .m = m,
-        .n = 1,
-        .k = depth,
-        .a = {.source = &values, .gather = &values_rows, .stack = {.width = depth}},
-        .b = {.source = &ones, .gather = &ones_row, .stack = {.width = depth}},
-        .d = sum + first};
-    UnitResult result(unit, product);
-    net::multiply(unit, product, {&float32(), values.data.data()}, {&float32(), ones.data.data()},
-                  random_of(first / kTile), result.target());
-    result.finish({}, {});
-  }
 }
 
 }  // namespace numemu::policies

@@ -7,8 +7,8 @@
 #include "formats/blocks/block_format.hpp"
 #include "formats/format.hpp"
 #include "formats/random.hpp"
+#include "policies/numerics/operands/weight_tiles.hpp"
 #include "policies/numerics/quantized_tensor.hpp"
-#include "policies/numerics/weight_tiles.hpp"
 #include "tests/catch.hpp"
 
 namespace tensor_noise_test {

@@ -1,9 +1,10 @@
 // Every code of formats of 9 to 16 bits against its value.
+#include "policies/numerics/half_values.hpp"
+
 #include <bit>
 #include <vector>
 
 #include "policies/numerics/quantized_tensor.hpp"
-#include "policies/numerics/unit_result.hpp"
 #include "tests/catch.hpp"
 
 namespace half_values_test {

@@ -1,8 +1,9 @@
 // Operands with zero points: every result against the sum of (q - z) products in integers.
+#include "policies/numerics/zero_points.hpp"
+
 #include "emu/net/ops/conv.hpp"
 #include "formats/blocks/block_convert.hpp"
 #include "policies/numerics/recipe_product.hpp"
-#include "policies/numerics/unit_result.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 

@@ -1,4 +1,4 @@
-#include "policies/numerics/weight_tiles.hpp"
+#include "policies/numerics/operands/weight_tiles.hpp"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // Blocks with float32 scales on a unit that reads codes: slices along the depth against sums by
 // hand, and what is refused.
-#include "policies/numerics/sliced_product.hpp"
+#include "policies/numerics/operands/sliced_product.hpp"
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-#include "policies/numerics/sliced_product.hpp"
+#include "policies/numerics/operands/sliced_product.hpp"
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@
 #include "formats/error.hpp"
 #include "policies/numerics/operands/copied_side.hpp"
 #include "policies/numerics/operands/operand_scales.hpp"
-#include "policies/numerics/weight_tiles.hpp"
+#include "policies/numerics/operands/weight_tiles.hpp"
 
 namespace numemu::policies {
 namespace {

@@ -1,6 +1,6 @@
 // Weights in tiles: each square has the scale of its largest magnitude, both directions read the
 // same numbers, and bits count the squares.
-#include "policies/numerics/weight_tiles.hpp"
+#include "policies/numerics/operands/weight_tiles.hpp"
 
 #include "emu/net/ops/linear.hpp"
 #include "formats/error.hpp"
