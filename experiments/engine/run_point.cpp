@@ -148,6 +148,126 @@ double cost_of(const Point& point, const policies::BoundRecipe& recipe, const Wo
                     makes_predictions(point));
 }
 
+/// Freezes the numerics. Returns whether calibration read samples: else an earlier point's
+/// statistics serve, or nothing is calibrated.
+bool calibrate_point(policies::RecipeNumerics& numerics, std::int64_t calibration,
+                     const Workbench& bench, PointCache& cache, Work& work) {
+  if (calibration > 0) work.begin("calibration", calibration_cost(calibration));
+  const net::Section section(net::SectionKind::data, "", "calibration");
+  bool reads = false;
+  numerics.freeze(
+      bench.trained.graph, bench.dataset.calibration_count(),
+      [&](std::int64_t first, std::int64_t count) {
+        reads = true;
+        net::Targets targets;
+        net::Tensor batch = bench.dataset.calibration_batch(first, count, targets);
+        for (const std::int64_t i : odd_samples_of(batch)) cache.add_odd_sample(first + i);
+        return bench.dataset.inputs_of(std::move(batch));
+      },
+      cache.calibrations());
+  if (!reads && calibration > 0) work.skip();
+  return reads;
+}
+
+/// Predicts the noise of tensors and layers, and from it the accuracy.
+std::optional<AccuracyPrediction> predict_point(NoiseFigures& noise,
+                                                const policies::RecipeNumerics& numerics,
+                                                const Workbench& bench, PointCache& cache,
+                                                Work& work) {
+  const net::Section section(net::SectionKind::data, "", "predictions");
+  const policies::BoundRecipe& recipe = numerics.bound();
+  const std::int64_t samples = bench.reference.samples();
+  work.begin("predictions", tensors_cost(samples));
+  noise.tensors =
+      predict_tensors(recipe, bench.reference, cache.fits(), numerics.roles().static_scales());
+  work.begin("predictions", layers_cost(samples));
+  InjectedNetwork injected(recipe, bench.reference, numerics.roles().static_scales());
+  noise.predicted = predict_layers(injected, bench.reference, kProbes, behind_reference(bench));
+  LayerPrediction known = noise.predicted;  // the run may show more that is left out
+  leave_out(known, recipe, noise.tensors);
+  work.begin("predicted accuracy", accuracy_cost(bench.eval_images));
+  const AccuracyReference* const float32 =
+      std::isfinite(known.output.db) ? cache.accuracy(bench) : nullptr;
+  if (float32 == nullptr) {
+    work.skip();
+    return std::nullopt;
+  }
+  // What a gain common to all logits adds changes no answer.
+  const net::Tensor& logits = bench.reference.logits;
+  const double power = power_of(logits.size(), logits.data.data(), logits.data.data()).signal;
+  return predict_accuracy(
+      injected, *float32,
+      std::sqrt(power * portable::pow(10, -0.1 * noise.predicted.output.gained_db)));
+}
+
+/// What the quantized network gave, and where its numbers were lost.
+struct MeasuredPoint {
+  net::Evaluation evaluation;
+  std::optional<LostNumbers> lost_reference, lost_test;
+};
+
+/// Runs the quantized network on the samples of the reference, whose noise it measures, then on the
+/// test images. What overflowed there changes the predictions.
+MeasuredPoint measure_point(NoiseFigures& noise, policies::RecipeNumerics& numerics,
+                            const Workbench& bench, Work& work) {
+  const net::Graph& graph = bench.trained.graph;
+  const policies::BoundRecipe& recipe = numerics.bound();
+  MeasuredPoint measured;
+  work.begin("noise on the reference", noise_cost(bench.reference.samples()));
+  NotFinite lost(graph, numerics);
+  numerics.roles().hear_units([&](const net::Product& p) { lost.add(p); });
+  Listening listening(
+      numerics, [&](const net::Product& p) { lost.add_stored(p); },
+      [&](std::int64_t n) { work.add(n, bench.eval_images); });
+  noise.measured = measure_layers(graph, listening, bench.reference, behind_reference(bench));
+  withhold_fused(noise.measured, numerics);
+  if (noise.predictions) lost.add_overflows(noise.predicted);
+  measure_tensors(noise.tensors, recipe, bench.reference, &numerics);
+  measured.lost_reference = lost.lost(noise.measured.samples, noise.measured.outputs);
+  lost.reset();
+  numerics.roles().reset_counts();
+  work.begin("evaluation", evaluation_cost(bench.eval_images));
+  measured.evaluation = net::evaluate(graph, bench.dataset, net::Split::test, bench.eval_images,
+                                      listening, bench.scores);
+  measured.lost_test = lost.lost(measured.evaluation.samples, measured.evaluation.outputs);
+  if (noise.predictions) {
+    lost.count_overflows(noise.predicted);
+    leave_out(noise.predicted, recipe, noise.tensors);
+  }
+  numerics.roles().hear_units(nullptr);
+  return measured;
+}
+
+/// On the recipe and the network.
+std::vector<policies::Note> notes_on_point(const Point& point,
+                                           const policies::RecipeNumerics& numerics,
+                                           const Workbench& bench) {
+  using policies::NoteKind, policies::notes_of;
+  const net::Graph& graph = bench.trained.graph;
+  const policies::BoundRecipe& recipe = numerics.bound();
+  std::vector<policies::Note> all;
+  for (const std::vector<policies::Note>& notes :
+       {policies::notes_on_training(recipe.recipe(),
+                                    static_cast<std::size_t>(point.row.stage.value_or(0))),
+        policies::recipe_notes(recipe, bench.reference),
+        notes_of(NoteKind::ranges, policies::notes_on_ranges(recipe)),
+        notes_of(NoteKind::first_output,
+                 policies::notes_on_outputs(graph, "the others have their metrics")),
+        notes_of(NoteKind::quantizers, policies::notes_on_quantizers(graph, bench.trained.path)),
+        policies::notes_on_calibration(recipe, point.sets_calibration),
+        policies::notes_on_tables(recipe), policies::notes_on_counts(numerics),
+        makes_predictions(point) ? model_notes(recipe) : std::vector<policies::Note>()})
+    all.insert(all.end(), notes.begin(), notes.end());
+  return all;
+}
+
+void add_notes(Row& row, const std::vector<policies::Note>& notes) {
+  for (const policies::Note& note : notes) {
+    row.notes.push_back(note.text);
+    row.note_kinds.emplace_back(policies::to_string(note.kind));
+  }
+}
+
 }  // namespace
 
 void add_metrics(Row& row, const net::Dataset& data, const std::vector<net::OutputScore>& which,
@@ -205,77 +325,18 @@ Row run_point(const Point& point, const Workbench& bench, PointCache& cache, con
               JudgedSums* judged) {
   const net::Graph& graph = bench.trained.graph;
   const policies::BoundRecipe recipe = bound_recipe(point.recipe, bench.trained, point.where);
-  const bool predictions = makes_predictions(point);
-  const std::int64_t samples = bench.reference.samples();
   const std::int64_t calibration = calibration_samples(recipe, bench.dataset.calibration_count());
   Work work(on_work, cost_of(point, recipe, bench));
-  if (calibration > 0) work.begin("calibration", calibration_cost(calibration));
   policies::RecipeNumerics numerics(recipe);
-  bool reads = false;  // else an earlier point's statistics serve, or nothing is calibrated
-  {
-    const net::Section section(net::SectionKind::data, "", "calibration");
-    numerics.freeze(
-        graph, bench.dataset.calibration_count(),
-        [&](std::int64_t first, std::int64_t count) {
-          reads = true;
-          net::Targets targets;
-          net::Tensor batch = bench.dataset.calibration_batch(first, count, targets);
-          for (const std::int64_t i : odd_samples_of(batch)) cache.add_odd_sample(first + i);
-          return bench.dataset.inputs_of(std::move(batch));
-        },
-        cache.calibrations());
-    if (!reads && calibration > 0) work.skip();
-  }
-  NoiseFigures noise{predictions, {}, {}, {}};
+  const bool reads = calibrate_point(numerics, calibration, bench, cache, work);
+  NoiseFigures noise{makes_predictions(point), {}, {}, {}};
   std::optional<AccuracyPrediction> accuracy;
-  if (predictions) {
-    const net::Section section(net::SectionKind::data, "", "predictions");
-    work.begin("predictions", tensors_cost(samples));
-    noise.tensors =
-        predict_tensors(recipe, bench.reference, cache.fits(), numerics.roles().static_scales());
-    work.begin("predictions", layers_cost(samples));
-    InjectedNetwork injected(recipe, bench.reference, numerics.roles().static_scales());
-    noise.predicted = predict_layers(injected, bench.reference, kProbes, behind_reference(bench));
-    LayerPrediction known = noise.predicted;  // the run may show more that is left out
-    leave_out(known, recipe, noise.tensors);
-    work.begin("predicted accuracy", accuracy_cost(bench.eval_images));
-    const AccuracyReference* const float32 =
-        std::isfinite(known.output.db) ? cache.accuracy(bench) : nullptr;
-    if (float32 == nullptr) {
-      work.skip();
-    } else {
-      // What a gain common to all logits adds changes no answer.
-      const net::Tensor& logits = bench.reference.logits;
-      const double power = power_of(logits.size(), logits.data.data(), logits.data.data()).signal;
-      accuracy = predict_accuracy(
-          injected, *float32,
-          std::sqrt(power * portable::pow(10, -0.1 * noise.predicted.output.gained_db)));
-    }
+  if (noise.predictions) {
+    accuracy = predict_point(noise, numerics, bench, cache, work);
   } else {
     noise.predicted.output_left_out = "predictions are turned off";
   }
-  work.begin("noise on the reference", noise_cost(samples));
-  NotFinite lost(graph, numerics);
-  numerics.roles().hear_units([&](const net::Product& p) { lost.add(p); });
-  Listening listening(
-      numerics, [&](const net::Product& p) { lost.add_stored(p); },
-      [&](std::int64_t n) { work.add(n, bench.eval_images); });
-  noise.measured = measure_layers(graph, listening, bench.reference, behind_reference(bench));
-  withhold_fused(noise.measured, numerics);
-  if (predictions) lost.add_overflows(noise.predicted);
-  measure_tensors(noise.tensors, recipe, bench.reference, &numerics);
-  const std::optional<LostNumbers> lost_reference =
-      lost.lost(noise.measured.samples, noise.measured.outputs);
-  lost.reset();
-  numerics.roles().reset_counts();
-  work.begin("evaluation", evaluation_cost(bench.eval_images));
-  const net::Evaluation evaluation = net::evaluate(graph, bench.dataset, net::Split::test,
-                                                   bench.eval_images, listening, bench.scores);
-  const std::optional<LostNumbers> lost_test = lost.lost(evaluation.samples, evaluation.outputs);
-  if (predictions) {
-    lost.count_overflows(noise.predicted);
-    leave_out(noise.predicted, recipe, noise.tensors);
-  }
+  const MeasuredPoint measured = measure_point(noise, numerics, bench, work);
 
   Row row;
   row.point = identify(point, bench);
@@ -285,40 +346,23 @@ Row run_point(const Point& point, const Workbench& bench, PointCache& cache, con
   row.bits = {row_number(bits.weight), row_number(bits.activation),
               row_number(bits.product_weight)};
   row.baseline_has = policies::own_quantizers(graph, bench.trained.path);
-  add_metrics(row, bench.dataset, bench.scores, evaluation, bench.baseline);
+  add_metrics(row, bench.dataset, bench.scores, measured.evaluation, bench.baseline);
   if (bench.dataset.target() == net::TargetKind::classes && bench.dataset.targets_per_sample() == 1)
-    row.answers = row_answers(evaluation.right);
-  if (judged != nullptr) *judged = judged_sums(point, bench, evaluation);
+    row.answers = row_answers(measured.evaluation.right);
+  if (judged != nullptr) *judged = judged_sums(point, bench, measured.evaluation);
   add_noise(row, noise, graph, numerics);
   if (accuracy && noise.predicted.output_left_out.empty())
     add_expected(row, bench.dataset, *cache.accuracy(bench), *accuracy, bench.eval_images);
   std::set<std::int64_t> odd_samples = cache.odd_samples();
   odd_samples.insert(bench.odd_samples.begin(), bench.odd_samples.end());
-  using policies::NoteKind, policies::notes_of;
-  for (const std::vector<policies::Note>& notes :
-       {policies::notes_on_training(recipe.recipe(),
-                                    static_cast<std::size_t>(point.row.stage.value_or(0))),
-        policies::recipe_notes(recipe, bench.reference),
-        notes_of(NoteKind::ranges, policies::notes_on_ranges(recipe)),
-        notes_of(NoteKind::first_output,
-                 policies::notes_on_outputs(graph, "the others have their metrics")),
-        notes_of(NoteKind::quantizers, policies::notes_on_quantizers(graph, bench.trained.path)),
-        policies::notes_on_calibration(recipe,
-                                       point.recipe_name.find("calibrate.") != std::string::npos),
-        policies::notes_on_tables(recipe), policies::notes_on_counts(numerics),
-        predictions ? model_notes(recipe) : std::vector<policies::Note>(),
-        notes_on_data(point, bench, odd_samples, calibration, reads)}) {
-    for (const policies::Note& note : notes) {
-      row.notes.push_back(note.text);
-      row.note_kinds.emplace_back(policies::to_string(note.kind));
-    }
-  }
+  add_notes(row, notes_on_point(point, numerics, bench));
+  add_notes(row, notes_on_data(point, bench, odd_samples, calibration, reads));
   if (const std::int64_t fixed = policies::fixed_activations(recipe); fixed > 0)
     row.fixed_activations = fixed;
-  if (lost_test || lost_reference) {
+  if (measured.lost_test || measured.lost_reference) {
     row.not_finite.emplace();
-    if (lost_test) row.not_finite->test = *lost_test;
-    if (lost_reference) row.not_finite->reference = *lost_reference;
+    if (measured.lost_test) row.not_finite->test = *measured.lost_test;
+    if (measured.lost_reference) row.not_finite->reference = *measured.lost_reference;
   }
   row.version = kNumericsVersion;
   return row;

@@ -154,6 +154,10 @@ Point make_point(const SweepConfig& config, NamedRecipe base, PointSettings sett
   point.row.eval_images = config.eval_images;
   point.where = where;
   point.recipe_name = name_of(base, settings);
+  point.sets_calibration =
+      !base.name.empty() && std::ranges::any_of(settings, [](const auto& setting) {
+        return setting.first.starts_with("calibrate.");
+      });
   set_recipe(point, policies::Recipe::parse(recipe, where));
   if (config.fold_batch_norm) point.row.fold_batch_norm = true;
   return point;

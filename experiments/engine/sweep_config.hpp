@@ -18,6 +18,8 @@ struct Point {
   /// Of a recipe that was chosen by name or file, with the settings that change it; no part of the
   /// identity.
   std::string recipe_name = {};
+  /// One of these settings is of the key `calibrate`: it was set on purpose.
+  bool sets_calibration = false;
 };
 
 struct SweepConfig {

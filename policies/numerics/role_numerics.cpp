@@ -18,6 +18,7 @@
 #include "policies/numerics/plain_operand.hpp"
 #include "policies/numerics/random_identity.hpp"
 #include "policies/numerics/recipe_product.hpp"
+#include "policies/numerics/static_calibration.hpp"
 #include "policies/numerics/stored_tensor.hpp"
 #include "policies/numerics/unit_sum.hpp"
 #include "policies/recipe/role_quantizer.hpp"
@@ -438,93 +439,27 @@ std::unique_ptr<net::Exchange> RoleNumerics::exchange(const net::Step& step,
 
 void RoleNumerics::freeze(const net::Graph& graph, const Calibration& calibration,
                           const ReadInput& read, SeenTensors* shared) {
-  // Of the left and the right operand of a layer, as far as they have static scales.
-  struct Calibrated {
-    std::optional<StaticScale> left, right;
-    bool saw_left = false, saw_right = false;
-    bool waits_left = false, waits_right = false;  ///< for the pass
-  };
-  std::map<std::string, Calibrated, std::less<>> scales;
   forget_weights();
+  StaticCalibration scales(recipe_->calibration(), calibration.samples, read, shared);
   for (auto& [name, layer] : layers_) {
     layer->frozen = true;
     layer->activation_scale.reset();
     layer->second_scale.reset();
-    const auto fresh = [&](const std::optional<RoleQuantizer>& quantizer) {
-      std::optional<StaticScale> scale;
-      if (quantizer && !quantizer->policy().fixed &&
-          has_static_scale(recipe_->calibration(), quantizer->policy()))
-        scale.emplace(recipe_->calibration(), quantizer->policy());
-      return scale;
-    };
-    if (layer->quantizers[RolePart::activation])
-      layer->activation_scale = layer->quantizers[RolePart::activation]->policy().fixed_scale();
+    if ((*layer)[RolePart::activation])
+      layer->activation_scale = (*layer)[RolePart::activation]->policy().fixed_scale();
     if (layer->second) layer->second_scale = layer->second->policy().fixed_scale();
-    Calibrated calibrated{.left = fresh(layer->quantizers[RolePart::activation]),
-                          .right = fresh(layer->second)};
-    if (calibrated.left || calibrated.right) scales.emplace(name, std::move(calibrated));
+    scales.add(name, *layer);
   }
   frozen_ = true;
-  if (scales.empty()) return;
-  const auto key = [&](const std::string& layer, const char* side) {
-    return fmt::format("{} {} {}", calibration.samples, layer, side);
-  };
-  const auto known = [&](std::optional<StaticScale>& scale,
-                         const std::optional<RoleQuantizer>& quantizer, const std::string& layer,
-                         const char* side) {
-    // A scale of 1 needs no samples.
-    if (scale && !is_calibrated(recipe_->calibration(), quantizer->policy())) return true;
-    if (!scale || shared == nullptr || read) return false;
-    const auto found = shared->find(key(layer, side));
-    if (!found) return false;
-    if (*found == nullptr) scale.reset();  // the layer has no such operand
-    return scale && scale->take(*found);
-  };
-  bool waits = false;
-  for (auto& [name, scale] : scales) {
-    const LayerState& layer = *layers_.find(name)->second;
-    scale.saw_left = known(scale.left, layer[RolePart::activation], name, "left");
-    scale.saw_right = known(scale.right, layer.second, name, "right");
-    scale.waits_left = scale.left && !scale.saw_left;
-    scale.waits_right = scale.right && !scale.saw_right;
-    waits = waits || scale.waits_left || scale.waits_right;
-  }
-  const auto see = [&](std::int64_t first, std::string_view name, const net::Tensor& left,
-                       const net::Tensor* right) {
-    const auto found = scales.find(name);
-    if (found == scales.end()) return;
-    Calibrated& scale = found->second;
-    scale.saw_left = true;
-    if (scale.waits_left && read) {
-      net::Tensor x = left;
-      read(name, first, x);
-      scale.left->see(x.data.data(), x.size());
-    } else if (scale.waits_left) {
-      scale.left->see(left.data.data(), left.size());
-    }
-    if (right == nullptr || !scale.waits_right) return;
-    scale.right->see(right->data.data(), right->size());
-    scale.saw_right = true;
-  };
   // Layer by layer, as the pass computes them: no more than a pass is in memory.
-  if (waits)
+  if (scales.take_known())
     calibration.for_each([&](std::int64_t first, const std::vector<net::Tensor>& inputs) {
       listen(graph, inputs,
              {.operands = [&](std::string_view name, const net::Tensor& left,
-                              const net::Tensor* right) { see(first, name, left, right); },
+                              const net::Tensor* right) { scales.see(first, name, left, right); },
               .output = nullptr});
     });
-  // A layer whose product the network never computes (the recurrent one of a single step) gets the
-  // scale of zeros.
-  for (auto& [name, scale] : scales) {
-    LayerState& layer = *layers_.find(name)->second;
-    if (scale.left) layer.activation_scale = scale.left->scale();
-    if (scale.right && scale.saw_right) layer.second_scale = scale.right->scale();
-    if (shared == nullptr || read) continue;
-    if (scale.waits_left && scale.left->seen()) shared->put(key(name, "left"), scale.left->seen());
-    if (scale.waits_right && (!scale.saw_right || scale.right->seen()))
-      shared->put(key(name, "right"), scale.saw_right ? scale.right->seen() : nullptr);
-  }
+  scales.settle();
 }
 
 void RoleNumerics::forget_weights() {

@@ -163,16 +163,149 @@ void require_values(const Tensor& output, const Targets& targets, const Dataset&
               (labels ? "; if the targets are classes, give them as integers" : ""));
 }
 
+/// The batches of one evaluation. What a batch gives has a place of its own, so that threads share
+/// nothing.
+class BatchEvaluation {
+ public:
+  BatchEvaluation(const Graph& graph, const Graph& reference_graph, const Dataset& data,
+                  const SplitRow& row, std::int64_t samples, Numerics& numerics,
+                  const std::vector<OutputScore>& scores, std::int64_t batch)
+      : graph_(graph),
+        reference_graph_(reference_graph),
+        data_(data),
+        row_(row),
+        numerics_(numerics),
+        scores_(scores),
+        batch_(batch),
+        of_graph_(values_of(graph, data)),
+        of_reference_(values_of(reference_graph, data)),
+        classes_(data.target() == TargetKind::classes),
+        values_(data.target() == TargetKind::values),
+        compares_(
+            std::ranges::any_of(scores, [](const OutputScore& score) { return score->reference; })),
+        targets_(classes_ ? data.targets_per_sample() : 0) {
+    for (std::size_t o = 0; o < data.outputs(); ++o) seen_at_.push_back(at_output(data, o));
+    result_.samples = samples;
+    result_.n = samples * targets_;
+    result_.right.resize(static_cast<std::size_t>(result_.n));
+    result_.answers.resize(result_.right.size());
+    for (const OutputScore& score : scores) {
+      const std::int64_t columns = score->columns(seen_at_.at(score.output));
+      result_.tables.push_back(
+          {columns, std::vector<double>(static_cast<std::size_t>(columns * samples), 0)});
+    }
+    losses_.resize(values_ ? static_cast<std::size_t>(samples) : result_.right.size());
+    outputs_.resize(static_cast<std::size_t>(batches()));
+    counted_.resize(static_cast<std::size_t>(batches()), 0);
+  }
+
+  std::int64_t batches() const { return (result_.samples + batch_ - 1) / batch_; }
+
+  /// Throws Error where the passes do not fit into the memory.
+  void require_room() const {
+    const PlannedPass passes[] = {evaluation_pass(graph_, result_.samples, 0, batch_),
+                                  evaluation_pass(reference_graph_, result_.samples, 0, batch_)};
+    require_memory(std::span(passes, compares_ ? 2 : 1));
+  }
+
+  void run(std::int64_t b) {
+    const std::int64_t first = b * batch_, size = std::min(batch_, result_.samples - first);
+    std::vector<std::int64_t> samples(static_cast<std::size_t>(size));
+    std::iota(samples.begin(), samples.end(), first);
+    const Step step{Phase::inference, b, &samples};
+    numerics_.begin_step(step);
+    Targets expected;
+    Tensor x = (data_.*row_.batch)(first, size, expected);
+    std::vector<Tensor> references(of_graph_.size());
+    if (compares_) {
+      Numerics float32;
+      references = outputs_of(reference_graph_, data_, x, of_reference_, float32, step);
+    }
+    const std::vector<Tensor> made =
+        outputs_of(graph_, data_, std::move(x), of_graph_, numerics_, step);
+    outputs_[b] = stats::count_finite(made[0].data.data(), made[0].size());
+    const Classified seen = take_first(b, made[0], expected);
+    add_scores({made[0], references[0], expected, seen, first}, scores_, result_.tables);
+    for (std::size_t o = 1; o < made.size(); ++o) {
+      const Targets& own = expected.further[o - 1];
+      const Classified classified = compare(made[o], own, seen_at_[o]);
+      add_scores({made[o], references[o], own, classified, first, o}, scores_, result_.tables);
+    }
+    numerics_.end_step(step);
+  }
+
+  /// Once every batch ran.
+  Evaluation finish() {
+    for (const stats::FiniteCounts& of_batch : outputs_) result_.outputs += of_batch;
+    result_.correct = std::accumulate(result_.right.begin(), result_.right.end(), std::int64_t{0});
+    result_.n = classes_ ? std::accumulate(counted_.begin(), counted_.end(), std::int64_t{0})
+                         : result_.samples;
+    if (!classes_ && !values_) {
+      result_.loss = std::numeric_limits<double>::quiet_NaN();
+    } else if (result_.n > 0) {
+      result_.loss = pairwise_sum(static_cast<std::int64_t>(losses_.size()),
+                                  [&](std::int64_t i) { return losses_[i]; }) /
+                     static_cast<double>(result_.n);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  /// Classes against scores; of values only the shape is checked.
+  static Classified compare(const Tensor& output, const Targets& expected, const Dataset& data) {
+    if (data.target() == TargetKind::classes) {
+      require_classes(output, data);
+      return cross_entropy(output, expected.classes);
+    }
+    if (data.target() == TargetKind::values) require_values(output, expected, data);
+    return {};
+  }
+
+  /// Losses and answers of the first output.
+  Classified take_first(std::int64_t b, const Tensor& output, const Targets& expected) {
+    const std::int64_t first = b * batch_;
+    Classified seen = compare(output, expected, data_);
+    if (classes_) {
+      const std::int64_t at = first * targets_;
+      std::copy(seen.loss.begin(), seen.loss.end(), losses_.begin() + at);
+      std::copy(seen.right.begin(), seen.right.end(), result_.right.begin() + at);
+      std::copy(seen.answers.begin(), seen.answers.end(), result_.answers.begin() + at);
+      counted_[b] = seen.counted;
+    } else if (values_) {
+      const std::int64_t size = output.dim(0);
+      for (std::int64_t i = 0; i < size; ++i)
+        losses_[first + i] =
+            mean_squared_error(part(output.data, i, size), part(expected.values, i, size));
+    }
+    return seen;
+  }
+
+  const Graph &graph_, &reference_graph_;
+  const Dataset& data_;
+  const SplitRow& row_;
+  Numerics& numerics_;
+  const std::vector<OutputScore>& scores_;
+  const std::int64_t batch_;
+  const std::vector<int> of_graph_, of_reference_;
+  const bool classes_, values_, compares_;
+  const std::int64_t targets_;    ///< of a sample that are classes
+  std::vector<Dataset> seen_at_;  ///< by output
+  std::vector<double> losses_;
+  std::vector<stats::FiniteCounts> outputs_;  ///< by batch, as is counted_
+  std::vector<std::int64_t> counted_;
+  Evaluation result_;
+};
+
 }  // namespace
 
 PlannedPass evaluation_pass(const Graph& graph, std::int64_t samples, std::int64_t beside,
                             std::int64_t batch) {
   const std::int64_t batches = (samples + batch - 1) / batch;
-  return {.graph = graph,
-          .inputs = batch_shapes(graph, std::clamp<std::int64_t>(samples, 1, batch)),
-          .at_once =
-              std::clamp<std::int64_t>(batches, 1, unit::threads_here()) * omp_get_num_threads(),
-          .beside = beside};
+  return {
+      .graph = graph,
+      .inputs = batch_shapes(graph, std::clamp<std::int64_t>(samples, 1, batch)),
+      .at_once = std::clamp<std::int64_t>(batches, 1, unit::threads_here()) * omp_get_num_threads(),
+      .beside = beside};
 }
 
 Evaluation evaluate(const Graph& graph, const Dataset& data, Split split, std::int64_t count,
@@ -190,36 +323,12 @@ Evaluation evaluate_against(const Graph& graph, const Graph& reference_graph, co
     throw Error("evaluation: " + std::to_string(count) + " samples requested, the " + row.name +
                 " split of " + data.name() + " has " + std::to_string(available));
   }
-  std::vector<Dataset> seen_at;  // by output
-  for (std::size_t o = 0; o < data.outputs(); ++o) seen_at.push_back(at_output(data, o));
-  const std::vector<int> of_graph = values_of(graph, data),
-                         of_reference = values_of(reference_graph, data);
-  const bool classes = data.target() == TargetKind::classes;
-  const std::int64_t targets = classes ? data.targets_per_sample() : 0;
-  Evaluation result;
-  result.samples = count == 0 ? available : count;
-  result.n = result.samples * targets;
-  result.right.resize(static_cast<std::size_t>(result.n));
-  result.answers.resize(result.right.size());
-  for (const OutputScore& score : scores) {
-    const std::int64_t columns = score->columns(seen_at.at(score.output));
-    result.tables.push_back(
-        {columns, std::vector<double>(static_cast<std::size_t>(columns * result.samples), 0)});
-  }
-  const bool compares = std::any_of(scores.begin(), scores.end(),
-                                    [](const OutputScore& score) { return score->reference; });
-  const bool values = data.target() == TargetKind::values;
-  std::vector<double> losses(values ? static_cast<std::size_t>(result.samples)
-                                    : result.right.size());
-  const std::int64_t batches = (result.samples + batch - 1) / batch;
-  std::vector<stats::FiniteCounts> outputs(static_cast<std::size_t>(batches));
-  std::vector<std::int64_t> counted(static_cast<std::size_t>(batches), 0);
+  BatchEvaluation evaluation(graph, reference_graph, data, row, count == 0 ? available : count,
+                             numerics, scores, batch);
+  evaluation.require_room();
+  const std::int64_t batches = evaluation.batches();
   std::vector<std::exception_ptr> failures(static_cast<std::size_t>(batches));
   std::atomic<bool> failed = false;
-
-  const PlannedPass passes[] = {evaluation_pass(graph, result.samples, 0, batch),
-                                evaluation_pass(reference_graph, result.samples, 0, batch)};
-  require_memory(std::span(passes, compares ? 2 : 1));
   // Each thread holds the values of a batch.
   const int threads = static_cast<int>(std::clamp<std::int64_t>(batches, 1, unit::threads_here()));
   RunContext& run_context = RunScope::current();
@@ -229,53 +338,7 @@ Evaluation evaluate_against(const Graph& graph, const Graph& reference_graph, co
     const RunScope scope(run_context);
     try {
       const FloatGuard guard;
-      const std::int64_t first = b * batch;
-      const std::int64_t size = std::min(batch, result.samples - first);
-      std::vector<std::int64_t> samples(static_cast<std::size_t>(size));
-      std::iota(samples.begin(), samples.end(), first);
-      const Step step{Phase::inference, b, &samples};
-      numerics.begin_step(step);
-      Targets expected;
-      Tensor x = (data.*row.batch)(first, size, expected);
-      std::vector<Tensor> references;
-      if (compares) {
-        Numerics float32;
-        references = outputs_of(reference_graph, data, x, of_reference, float32, step);
-      } else {
-        references.resize(of_graph.size());
-      }
-      const std::vector<Tensor> made =
-          outputs_of(graph, data, std::move(x), of_graph, numerics, step);
-      const Tensor& logits = made[0];
-      outputs[b] = stats::count_finite(logits.data.data(), logits.size());
-      Classified seen;
-      if (classes) {
-        require_classes(logits, data);
-        seen = cross_entropy(logits, expected.classes);
-        std::copy(seen.loss.begin(), seen.loss.end(), losses.begin() + first * targets);
-        std::copy(seen.right.begin(), seen.right.end(), result.right.begin() + first * targets);
-        std::copy(seen.answers.begin(), seen.answers.end(),
-                  result.answers.begin() + first * targets);
-        counted[b] = seen.counted;
-      } else if (values) {
-        require_values(logits, expected, data);
-        for (std::int64_t i = 0; i < size; ++i)
-          losses[first + i] =
-              mean_squared_error(part(logits.data, i, size), part(expected.values, i, size));
-      }
-      add_scores({logits, references[0], expected, seen, first}, scores, result.tables);
-      for (std::size_t o = 1; o < made.size(); ++o) {
-        const Targets& own = expected.further[o - 1];
-        Classified classified;
-        if (seen_at[o].target() == TargetKind::classes) {
-          require_classes(made[o], seen_at[o]);
-          classified = cross_entropy(made[o], own.classes);
-        } else if (seen_at[o].target() == TargetKind::values) {
-          require_values(made[o], own, seen_at[o]);
-        }
-        add_scores({made[o], references[o], own, classified, first, o}, scores, result.tables);
-      }
-      numerics.end_step(step);
+      evaluation.run(b);
     } catch (...) {
       failures[b] = std::current_exception();
       failed = true;
@@ -284,18 +347,7 @@ Evaluation evaluate_against(const Graph& graph, const Graph& reference_graph, co
   for (const std::exception_ptr& failure : failures) {
     if (failure) std::rethrow_exception(failure);
   }
-  for (const stats::FiniteCounts& of_batch : outputs) result.outputs += of_batch;
-  result.correct = std::accumulate(result.right.begin(), result.right.end(), std::int64_t{0});
-  result.n =
-      classes ? std::accumulate(counted.begin(), counted.end(), std::int64_t{0}) : result.samples;
-  if (!classes && !values) {
-    result.loss = std::numeric_limits<double>::quiet_NaN();
-  } else if (result.n > 0) {
-    result.loss = pairwise_sum(static_cast<std::int64_t>(losses.size()),
-                               [&](std::int64_t i) { return losses[i]; }) /
-                  static_cast<double>(result.n);
-  }
-  return result;
+  return evaluation.finish();
 }
 
 }  // namespace numemu::net
