@@ -3,8 +3,8 @@
 #include <functional>
 #include <string>
 
+#include "experiments/engine/bench/workbench.hpp"
 #include "experiments/engine/work.hpp"
-#include "experiments/engine/workbench.hpp"
 
 namespace numemu::net {
 struct RunContext;

@@ -5,9 +5,10 @@
 #include <algorithm>
 
 #include "emu/net/run_context.hpp"
+#include "experiments/engine/bench/bench_memory.hpp"
+#include "experiments/engine/bench/workbench.hpp"
 #include "experiments/engine/recipe_files.hpp"
 #include "experiments/engine/run_point.hpp"
-#include "experiments/engine/workbench.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/utf8.hpp"
 #include "policies/notes/notes.hpp"

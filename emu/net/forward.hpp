@@ -25,7 +25,7 @@ struct Tape {
   Tensor output;
 };
 
-/// Called after every node with its output, before the edge moment; for probes and reports.
+/// Called after every node with its output, before the hook `edge`; for probes and reports.
 using Observer = std::function<void(const Node&, const Tensor&)>;
 
 /// The result for a batch of every input ([batch, shape...]); the numerics are told the step.

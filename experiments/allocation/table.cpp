@@ -9,9 +9,9 @@
 
 #include "emu/net/forward.hpp"
 #include "emu/net/gemm_layers.hpp"
+#include "experiments/engine/bench/workbench.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/trials.hpp"
-#include "experiments/engine/workbench.hpp"
 #include "experiments/predict/layer_noise.hpp"
 #include "experiments/predict/version.hpp"
 #include "formats/blocks/block_format.hpp"

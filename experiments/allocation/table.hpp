@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "emu/net/gemm_layers.hpp"
+#include "experiments/engine/bench/workbench.hpp"
 #include "experiments/engine/experiment.hpp"
-#include "experiments/engine/workbench.hpp"
 #include "formats/storage/json.hpp"
 #include "policies/bits/allocation.hpp"
 #include "policies/recipe/recipe.hpp"

@@ -11,12 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include "experiments/engine/bench/workbench.hpp"
 #include "experiments/engine/experiment_file.hpp"
 #include "experiments/engine/judge.hpp"
 #include "experiments/engine/row_store.hpp"
 #include "experiments/engine/settings.hpp"
 #include "experiments/engine/sweep.hpp"
-#include "experiments/engine/workbench.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::experiments {

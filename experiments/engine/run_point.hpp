@@ -2,10 +2,10 @@
 #pragma once
 
 #include "emu/net/train/evaluate.hpp"
+#include "experiments/engine/bench/workbench.hpp"
 #include "experiments/engine/losses_file.hpp"
 #include "experiments/engine/row.hpp"
 #include "experiments/engine/sweep_config.hpp"
-#include "experiments/engine/workbench.hpp"
 #include "policies/recipe/bound_recipe.hpp"
 
 namespace numemu::experiments {

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "experiments/engine/bench/workbench.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/row_store.hpp"
 #include "experiments/engine/sweep_config.hpp"
-#include "experiments/engine/workbench.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::experiments {

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "experiments/engine/bench/workbench.hpp"
 #include "experiments/engine/row_store.hpp"
 #include "experiments/engine/sweep_config.hpp"
-#include "experiments/engine/workbench.hpp"
 
 namespace numemu::experiments {
 

@@ -20,7 +20,7 @@
 #include "emu/net/train/evaluate.hpp"
 #include "emu/net/train/shuffle.hpp"
 #include "emu/net/train/train.hpp"
-#include "experiments/engine/workbench.hpp"
+#include "experiments/engine/bench/workbench.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"

@@ -11,6 +11,8 @@
 #include "experiments/predict/atoms.hpp"
 #include "experiments/predict/element_scales.hpp"
 #include "formats/digest.hpp"
+#include "policies/numerics/operands/block_lines.hpp"
+#include "policies/numerics/operands/operand_scales.hpp"
 
 namespace numemu::experiments {
 

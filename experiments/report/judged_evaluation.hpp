@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "emu/net/train/evaluate.hpp"
+#include "experiments/engine/bench/workbench.hpp"
 #include "experiments/engine/scores.hpp"
-#include "experiments/engine/workbench.hpp"
 #include "experiments/report/measure.hpp"
 
 namespace numemu::experiments {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "emu/stats/interval.hpp"
+#include "experiments/engine/bench/workbench.hpp"
 #include "experiments/engine/experiment.hpp"
-#include "experiments/engine/workbench.hpp"
 
 namespace numemu::experiments {
 

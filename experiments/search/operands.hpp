@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "emu/net/gemm_layers.hpp"
-#include "experiments/engine/workbench.hpp"
+#include "experiments/engine/bench/workbench.hpp"
 #include "policies/calibrate/reference.hpp"
 #include "policies/recipe/recipe.hpp"
 #include "policies/recipe/role_policy.hpp"

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <utility>
 
+#include "experiments/engine/bench/bench_memory.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/report/pairs.hpp"

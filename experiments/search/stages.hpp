@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "experiments/engine/bench/workbench.hpp"
 #include "experiments/engine/experiment.hpp"
-#include "experiments/engine/workbench.hpp"
 #include "experiments/report/record.hpp"
 #include "experiments/search/ranking.hpp"
 

@@ -8,11 +8,11 @@
 #include "emu/net/train/train.hpp"
 #include "emu/stats/interval.hpp"
 #include "emu/stats/paired.hpp"
+#include "experiments/engine/bench/workbench.hpp"
 #include "experiments/engine/judge.hpp"
 #include "experiments/engine/study.hpp"
 #include "experiments/engine/train_trial.hpp"
 #include "experiments/engine/trials.hpp"
-#include "experiments/engine/workbench.hpp"
 #include "experiments/transposable/patterns.hpp"
 #include "formats/joined.hpp"
 

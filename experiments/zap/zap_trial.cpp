@@ -12,9 +12,9 @@
 
 #include "emu/net/model/weights.hpp"
 #include "emu/net/train/train.hpp"
+#include "experiments/engine/bench/workbench.hpp"
 #include "experiments/engine/scores.hpp"
 #include "experiments/engine/train_trial.hpp"
-#include "experiments/engine/workbench.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"

@@ -11,9 +11,9 @@
 
 #include "emu/net/train/evaluate.hpp"
 #include "emu/stats/paired.hpp"
+#include "experiments/engine/bench/workbench.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/judge.hpp"
-#include "experiments/engine/workbench.hpp"
 #include "formats/storage/fields.hpp"
 #include "formats/storage/json.hpp"
 #include "policies/zap/zap_network.hpp"

@@ -1,6 +1,6 @@
 // A workbench small enough for tests: a random mlp on random images.
 #pragma once
-#include "experiments/engine/workbench.hpp"
+#include "experiments/engine/bench/workbench.hpp"
 
 namespace numemu::experiments::testing {
 

@@ -1,5 +1,5 @@
 // Loading trained networks: shipped ones, files of every kind, and what is refused.
-#include "experiments/engine/workbench.hpp"
+#include "experiments/engine/bench/workbench.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -9,6 +9,7 @@
 #include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/pointwise.hpp"
+#include "experiments/engine/bench/baseline_cache.hpp"
 #include "experiments/engine/run_point.hpp"
 #include "policies/recipe/checkpoint.hpp"
 #include "tests/catch.hpp"
