@@ -9,6 +9,7 @@
 
 #include "emu/stats/spearman.hpp"
 #include "experiments/engine/judge.hpp"
+#include "experiments/predict/layer_noise.hpp"
 #include "experiments/report/judged_evaluation.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/storage/atomic_file.hpp"

@@ -10,6 +10,7 @@
 
 #include "experiments/engine/bench/bench_memory.hpp"
 #include "experiments/engine/experiment.hpp"
+#include "experiments/engine/run_points.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/report/pairs.hpp"
 #include "experiments/report/record.hpp"
@@ -201,7 +202,8 @@ struct NetworkPlan {
 
 NetworkPlan network_plan(const ExperimentRun& run) {
   const Settings& settings = run.settings;
-  NetworkPlan out{.space = plan_of(settings)};
+  NetworkPlan out;
+  out.space = plan_of(settings);
   out.weights = space_of(out.space, "weight");
   out.activations = space_of(out.space, "activation");
   require_options(settings, out.space, std::min(out.weights.size(), out.activations.size()));

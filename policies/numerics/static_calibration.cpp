@@ -1,4 +1,3 @@
-// Cold: a negligible share of any run (docs/build.md).
 #include "policies/numerics/static_calibration.hpp"
 
 #include <fmt/format.h>
