@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <span>
 #include <utility>
 
 #include "api/networks.hpp"
@@ -153,13 +152,12 @@ net::Checkpoint described(const net::LoadedNetwork& network, const Dataset& data
 std::string note_on_untrained(const Graph& graph) {
   constexpr std::size_t kNamed = 3;
   const net::UntrainedTensors found = net::untrained_tensors(graph);
-  const std::size_t count = found.names.size(), named = std::min(count, kNamed);
+  const std::size_t count = found.names.size();
   if (count == 0) return {};
   const auto number = [](std::int64_t n) { return experiments::grouped(static_cast<double>(n)); };
-  return fmt::format("{} tensor{} of the file stay{} untrained, {} of {} numbers: {}{}", count,
+  return fmt::format("{} tensor{} of the file stay{} untrained, {} of {} numbers: {}", count,
                      count == 1 ? "" : "s", count == 1 ? "s" : "", number(found.elements),
-                     number(found.of), joined(std::span(found.names).first(named), ", "),
-                     count > named ? fmt::format(" and {} more", count - named) : "");
+                     number(found.of), joined_first(found.names, ", ", kNamed));
 }
 
 /// Throws Error where no parameter would change.

@@ -1,6 +1,10 @@
 // One loop for every kind of element.
 #include "formats/joined.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 namespace numemu {
 namespace {
 
@@ -37,6 +41,13 @@ std::string joined(std::span<const int> list, std::string_view between) {
 }
 std::string joined(const std::set<std::string>& list, std::string_view between) {
   return all(list, between);
+}
+
+std::string joined_first(std::span<const std::string> list, std::string_view between,
+                         std::size_t most, const char* more) {
+  const std::size_t shown = std::min(list.size(), most), left = list.size() - shown;
+  return joined(list.first(shown), between) +
+         (left > 0 ? fmt::format(fmt::runtime(more), left) : "");
 }
 
 }  // namespace numemu

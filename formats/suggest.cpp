@@ -1,11 +1,12 @@
 // Edit distance between an unknown name and the known ones.
 #include "formats/suggest.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <utility>
+
+#include "formats/joined.hpp"
 
 namespace numemu {
 namespace {
@@ -52,13 +53,6 @@ struct Listed {
 constexpr Listed kListed[] = {{"format", "formats"},      {"scalar format", "formats"},
                               {"unit", "units"},          {"experiment", "experiment"},
                               {"recipe", "train --help"}, {"command", "--help"}};
-
-std::string joined_names(const std::vector<std::string>& names, std::size_t most) {
-  std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), most); ++i)
-    text.append(i == 0 ? "" : ", ").append(names[i]);
-  return text;
-}
 
 /// The known names of which the unknown one is a part, in their order.
 std::vector<std::string> names_with(std::string_view part, const std::vector<std::string>& known) {
@@ -146,17 +140,16 @@ std::string unknown_name(std::string_view kind, std::string_view name,
   }
   if (with.size() == 1 && !meant) meant = with.front();
   if (meant) return text + "; did you mean '" + *meant + "'?";
-  const std::string all = joined_names(known, known.size());
+  const std::string all = joined(known, ", ");
   const bool few = known.size() <= kMostListed || all.size() <= kMostCharacters;
   if (few && with.empty()) return text + "; known: " + all;
   const std::vector<std::string> near = with.empty() ? by_distance(name, known) : with;
-  if (!near.empty()) text += "; near: " + joined_names(near, kMostNear);
+  if (!near.empty())
+    text += "; near: " + joined(std::span(near).first(std::min(near.size(), kMostNear)), ", ");
   for (const Listed& listed : kListed) {
     if (listed.kind == kind) return text.append("; all: numemu ").append(listed.command);
   }
-  if (near.empty())
-    text += fmt::format("; known: {} and {} others", joined_names(known, kMostNear),
-                        known.size() - std::min(known.size(), kMostNear));
+  if (near.empty()) text += "; known: " + joined_first(known, ", ", kMostNear, " and {} others");
   return text;
 }
 

@@ -13,6 +13,7 @@
 #include "emu/unit/reference/given_result.hpp"
 #include "emu/unit/reference/register.hpp"
 #include "formats/codec.hpp"
+#include "formats/joined.hpp"
 #include "formats/storage/number_text.hpp"
 #include "formats/storage/utf8.hpp"
 
@@ -240,10 +241,9 @@ class Report {
                     fit.against == 0 ? "there are no matches to compare it with"
                                      : fmt::format("contradicts 0 of {} matches", fit.against));
     constexpr std::size_t kShown = 3;
-    for (std::size_t i = 0; i < std::min(fit.equal.size(), kShown); ++i)
-      text += fmt::format("{}{}", i == 0 ? "; so do: " : ", ", fit.equal[i].name);
-    if (fit.equal.size() > kShown) text += fmt::format(" and {} more", fit.equal.size() - kShown);
-    return text;
+    std::vector<std::string> equal;
+    for (const auto& rule : fit.equal) equal.push_back(rule.name);
+    return text + (equal.empty() ? "" : "; so do: " + joined_first(equal, ", ", kShown));
   }
 
   std::string account_text(const oracle::Account& account, std::string_view of) const {

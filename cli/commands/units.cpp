@@ -74,9 +74,7 @@ std::string codes_of(const Units& units, std::size_t width) {
   std::vector<std::string> codes;
   for (const Unit* one : units) add_once(codes, code_of(*one));
   const auto first = [&](std::size_t shown) {
-    std::string text = codes.front();
-    for (std::size_t i = 1; i < shown; ++i) text += ", " + codes[i];
-    return shown == codes.size() ? text : fmt::format("{}, {} more", text, codes.size() - shown);
+    return joined_first(codes, ", ", shown, ", {} more");
   };
   std::size_t shown = codes.size();
   while (shown > 1 && first(shown).size() > width) --shown;

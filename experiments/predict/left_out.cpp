@@ -72,13 +72,6 @@ std::string unknown_unit(const UnitError& error) {
 
 constexpr std::size_t kMostNamed = 4;
 
-std::string listed(std::vector<std::string> names) {
-  const std::size_t more = names.size() > kMostNamed ? names.size() - kMostNamed : 0;
-  names.resize(names.size() - more);
-  return fmt::format("{}{}", joined(names, ", "),
-                     more > 0 ? fmt::format(" and {} more", more) : "");
-}
-
 /// Layers by weight: importers give each its own copy, so the elements are compared.
 std::vector<std::vector<std::string>> sharing(const policies::BoundRecipe& recipe) {
   std::vector<std::pair<const net::Tensor*, std::vector<std::string>>> groups;
@@ -162,7 +155,7 @@ std::vector<policies::Note> model_notes(const policies::BoundRecipe& recipe) {
          fmt::format("Layers {} have the same weight and so the same errors, which predictions "
                      "take as independent: differences of their results have less noise than "
                      "predicted, sums more.",
-                     listed(names))});
+                     joined_first(names, ", ", kMostNamed))});
   }
   std::vector<std::string> choices;
   for (const net::Node& node : recipe.graph().nodes) {
@@ -173,7 +166,7 @@ std::vector<policies::Note> model_notes(const policies::BoundRecipe& recipe) {
         {policies::NoteKind::choices,
          fmt::format("{} choose{} by value; where noise changes a choice, results differ by more "
                      "than predicted.",
-                     listed(choices), choices.size() == 1 ? "s" : "")});
+                     joined_first(choices, ", ", kMostNamed), choices.size() == 1 ? "s" : "")});
   return notes;
 }
 

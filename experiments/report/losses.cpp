@@ -273,10 +273,7 @@ std::vector<std::vector<SharedNote>> by_kind(const std::vector<SharedNote>& note
 
 std::string listed_names(const std::vector<std::string>& names, std::size_t most) {
   // One more costs no more room than saying that there is one.
-  const std::size_t shown = names.size() <= most + 1 ? names.size() : most;
-  std::string out = joined(std::span(names).first(shown), "; ");
-  if (shown < names.size()) out += fmt::format(" and {} more", names.size() - shown);
-  return out;
+  return joined_first(names, "; ", names.size() == most + 1 ? names.size() : most);
 }
 
 }  // namespace numemu::experiments

@@ -107,16 +107,6 @@ struct Cause {
 /// Where each cause was met.
 using Causes = std::map<Cause, std::vector<std::string>>;
 
-/// "weight of conv1, weight of conv2 and 3 more"
-std::string first_places(const std::vector<std::string>& places) {
-  std::vector<std::string> named(
-      places.begin(),
-      places.begin() + static_cast<std::ptrdiff_t>(std::min(places.size(), kNamedPlaces)));
-  const std::size_t others = places.size() - named.size();
-  return fmt::format("{}{}", joined(named, ", "),
-                     others > 0 ? fmt::format(" and {} more", others) : "");
-}
-
 /// Scales that serve fewer elements than the block size, for any reason.
 void note_scales(const RolePolicy& policy, const net::Shape& shape, std::int64_t depth,
                  const std::string& place, Causes& causes) {
@@ -274,7 +264,7 @@ std::vector<Note> Notes::sentences() const {
   }
   std::vector<Note> notes;
   for (const auto& [cause, places] : causes)
-    notes.push_back({cause.kind, cause.text + ": " + first_places(places)});
+    notes.push_back({cause.kind, cause.text + ": " + joined_first(places, ", ", kNamedPlaces)});
   return notes;
 }
 
@@ -337,13 +327,6 @@ std::vector<Note> notes_on_training(const Recipe& recipe, std::size_t stage) {
 
 namespace {
 
-/// The first names, and how many more there are.
-std::string first_names(std::vector<std::string> names) {
-  const std::size_t more = names.size() > kMostNamed ? names.size() - kMostNamed : 0;
-  names.resize(names.size() - more);
-  return joined(names, ", ") + (more > 0 ? fmt::format(" and {} more", more) : "");
-}
-
 /// Whether a value is a learned constant of the graph, or a view of one.
 bool is_learned_constant(const net::Graph& graph, int value) {
   for (;;) {
@@ -368,7 +351,7 @@ std::vector<Note> notes_on_stacked_weights(const BoundRecipe& recipe) {
   if (names.empty()) return {};
   return {{NoteKind::stacked_weights,
            fmt::format("Weights that a product of stacks reads are quantized as activations: {}.",
-                       first_names(std::move(names)))}};
+                       joined_first(names, ", ", kMostNamed))}};
 }
 
 }  // namespace
@@ -405,7 +388,7 @@ std::vector<Note> notes_on_tables(const BoundRecipe& recipe) {
       {NoteKind::tables,
        fmt::format("Role weight is that of products; tables stay float32: {}, {:.3g} % of "
                    "the parameters.",
-                   first_names(std::move(names)), share)});
+                   joined_first(names, ", ", kMostNamed), share)});
   return notes;
 }
 

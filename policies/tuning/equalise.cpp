@@ -388,10 +388,7 @@ std::string reasons(const std::vector<ScaledLink>& links) {
   for (const ScaledLink& link : links)
     if (!link.refused.empty() && std::find(all.begin(), all.end(), link.refused) == all.end())
       all.push_back(link.refused);
-  const std::size_t more = all.size() > kReasons ? all.size() - kReasons : 0;
-  all.resize(all.size() - more);
-  return fmt::format("{}{}", joined(all, "; "),
-                     more > 0 ? fmt::format("; and {} more such links", more) : "");
+  return joined_first(all, "; ", kReasons, "; and {} more such links");
 }
 
 bool in(std::string_view names, std::string_view name) {

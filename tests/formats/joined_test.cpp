@@ -21,4 +21,12 @@ TEST_CASE("joined: what stands between two elements, and nowhere else", "[fast]"
   CHECK(joined(std::vector<int>{1, 2, 3}, " ") == "1 2 3");
 }
 
+TEST_CASE("joined_first: how many elements are left out, where some are", "[fast]") {
+  const std::vector<std::string> names = {"a", "b", "c"};
+  CHECK(joined_first(names, ", ", 3) == "a, b, c");
+  CHECK(joined_first(names, ", ", 2) == "a, b and 1 more");
+  CHECK(joined_first(names, "; ", 1, "; {} others") == "a; 2 others");
+  CHECK(joined_first({}, ", ", 0).empty());
+}
+
 }  // namespace joined_test

@@ -77,14 +77,9 @@ const std::vector<std::pair<std::string, std::string>>& PackedFile::metadata() c
 std::size_t PackedFile::index_of(const std::string& name) const {
   constexpr std::size_t kMostShown = 8;
   const auto listed = [&] {
-    std::vector<std::string> some;
-    for (const Item& item : items_) {
-      if (some.size() == kMostShown) break;
-      some.push_back(quote_name(item.name));
-    }
-    const std::size_t others = items_.size() - some.size();
-    return joined(std::span(some), ", ") +
-           (others > 0 ? fmt::format(" and {} others (--list)", others) : std::string());
+    std::vector<std::string> names;
+    for (const Item& item : items_) names.push_back(quote_name(item.name));
+    return joined_first(names, ", ", kMostShown, " and {} others (--list)");
   };
   if (name.empty() && items_.size() == 1) return 0;
   if (name.empty())
