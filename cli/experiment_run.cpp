@@ -19,13 +19,10 @@ namespace numemu::cli {
 namespace {
 
 /// Predicted +- tolerance, measured +- half of the interval, interval; "-" where there is none.
-std::vector<std::string> cells_of(const experiments::Member<experiments::FindingRow>& finding) {
-  if (!finding) return {"-", "-", "-"};
-  const auto text = [](const std::optional<double>& x, const std::optional<double>& half) {
-    return number_text(x, "{:.4g}") + experiments::spread_text(half, "+-");
-  };
-  return {text(finding->predicted, finding->tolerance),
-          text(finding->measured, finding->half_width()), interval_text(finding->ci95, "{:.4g}")};
+std::vector<std::string> cells_of(const experiments::Finding& finding) {
+  return {experiments::figure_text(finding.predicted, finding.tolerance, "-", "+-"),
+          experiments::figure_text(finding.measured, half_width(finding), "-", "+-"),
+          experiments::interval_text(finding.low, finding.high, "-")};
 }
 
 constexpr const char *kPredicted = "predicted +- tolerance", *kMeasured = "measured +- half";
@@ -81,9 +78,9 @@ std::size_t print_tables(const std::vector<experiments::ResultTable>& tables, st
 void print(const experiments::ExperimentFile& file, bool tables) {
   std::size_t checks = 0, passed = 0,
               lines = 4;  // self-checks, a blank line, where the rest is, the folder
-  for (const experiments::FindingRow& finding : file.findings) {
-    checks += finding.is_self_check();
-    passed += finding.is_self_check() && finding.judged() == Verdict::holds;
+  for (const experiments::Finding& finding : file.findings) {
+    checks += finding.self_check;
+    passed += finding.self_check && finding.verdict == Verdict::holds;
   }
   if (const std::string answer = answer_of(file); !answer.empty()) {
     fmt::print("{}\n\n", harmless(answer));
@@ -98,7 +95,7 @@ void print(const experiments::ExperimentFile& file, bool tables) {
   const std::vector<std::string> published = published_figures(file);
   std::vector<std::vector<std::string>> claims;
   for (const experiments::ClaimRow& claim : file.claims) {
-    claims.push_back(cells_of(claim.worst));
+    claims.push_back(cells_of(claim.worst.value_or(experiments::Finding())));
     auto& cells = claims.back();
     cells.insert(cells.begin(),
                  {verdict_text(file, claim),

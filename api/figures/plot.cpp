@@ -18,7 +18,7 @@
 namespace numemu::api {
 namespace {
 
-using experiments::Chart, experiments::ChartRow;
+using experiments::Chart;
 
 constexpr int kDrawnBits = 10;  // more values than a line of a page shows
 
@@ -114,7 +114,7 @@ WrittenPlot plot_error(const AnalysisTableRequest& request, const std::string& o
             : "");
     chart.x = "stored bits per element";
     chart.y = "SQNR, dB";
-    rows.push_back({"error-" + file_words_of(law), chart_row(chart)});
+    rows.push_back({"error-" + file_words_of(law), chart});
   }
   Json page = experiments::paper_page(rows, experiments::chart_datasets({}, nullptr),
                                       experiments::embedded_assets());
@@ -149,9 +149,9 @@ WrittenPlot plot_cells(const std::vector<std::string>& formats, const std::strin
           .points.push_back(
               {.x = step["value"].get<double>() * format.largest, .y = step["step"].get<double>()});
   }
-  return write_page(experiments::paper_page({{"spacing", chart_row(spacing)}}, datasets,
-                                            experiments::embedded_assets()),
-                    out);
+  return write_page(
+      experiments::paper_page({{"spacing", spacing}}, datasets, experiments::embedded_assets()),
+      out);
 }
 
 WrittenPlot plot_predicted(const std::string& folder, const std::string& out) {

@@ -18,34 +18,14 @@ namespace numemu::experiments {
 
 namespace {
 
-Member<double> finite(double value) {
-  return std::isfinite(value) ? Member<double>(value) : Member<double>::null();
-}
-
-Member<Verdict> known(Verdict verdict) {
-  return verdict == Verdict::none ? Member<Verdict>::null() : verdict;
-}
-
-FindingRow row_of(const Finding& finding) {
-  return {.what = finding.what,
-          .predicted = finite(finding.predicted),
-          .measured = finite(finding.measured),
-          .ci95 = Ends{finite(finding.low), finite(finding.high)},
-          .tolerance = std::isfinite(finding.tolerance) ? Member<double>(finding.tolerance)
-                                                        : Member<double>(),
-          .verdict = known(finding.verdict),
-          .self_check = finding.self_check ? Member<bool>(true) : Member<bool>(),
-          .claim = finding.claim};
-}
-
 ClaimRow row_of(const ClaimResult& result) {
   return {.key = result.claim->key,
           .claim = result.claim->text,
           .holds = static_cast<std::int64_t>(result.found.holds),
           .undecided = static_cast<std::int64_t>(result.found.undecided),
           .fails = static_cast<std::int64_t>(result.found.fails),
-          .verdict = known(result.found.verdict()),
-          .worst = result.worst == nullptr ? Member<FindingRow>::null() : row_of(*result.worst)};
+          .verdict = result.found.verdict(),
+          .worst = result.worst == nullptr ? Member<Finding>::null() : *result.worst};
 }
 
 }  // namespace
@@ -142,8 +122,8 @@ ExperimentFile file_of(const Experiment& experiment, const ExperimentRun& run,
     for (const ClaimResult& result : claim_results(experiment.claims, conclusion.findings))
       file.claims.push_back(row_of(result));
   }
-  for (const Finding& finding : conclusion.findings) file.findings.push_back(row_of(finding));
-  for (const Chart& chart : conclusion.charts) file.charts.push_back(chart_row(chart));
+  file.findings = std::move(conclusion.findings);
+  file.charts = std::move(conclusion.charts);
   return file;
 }
 

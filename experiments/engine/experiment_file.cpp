@@ -3,14 +3,34 @@
 #include <algorithm>
 #include <utility>
 
-namespace numemu::experiments {
+namespace numemu {
+
+using experiments::Chart;
+
 namespace {
 
-Member<double> finite(double value) {
-  return std::isfinite(value) ? Member<double>(value) : Member<double>::null();
-}
+constexpr std::pair<Chart::Kind, const char*> kKinds[] = {
+    {Chart::Kind::line, "line"}, {Chart::Kind::points, "points"}, {Chart::Kind::bars, "bars"}};
 
 }  // namespace
+
+Json FieldCodec<Chart::Kind>::write(Chart::Kind kind) {
+  for (const auto& [known, name] : kKinds)
+    if (known == kind) return name;
+  return {};
+}
+
+bool FieldCodec<Chart::Kind>::read(const Json& json, Chart::Kind& kind) {
+  if (!json.is_string()) return false;
+  kind = Chart::Kind::line;
+  for (const auto& [known, name] : kKinds)
+    if (json.text() == name) kind = known;
+  return true;
+}
+
+}  // namespace numemu
+
+namespace numemu::experiments {
 
 ChartSeries& Chart::of(const std::string& name, bool predicted) {
   for (ChartSeries& one : series)
@@ -22,30 +42,6 @@ ChartSeries& Chart::of(const std::string& name, bool predicted) {
 void Chart::add(const std::string& name, ChartPoint measured, ChartPoint predicted) {
   of(name + " measured").points.push_back(std::move(measured));
   of(name + " predicted", true).points.push_back(std::move(predicted));
-}
-
-ChartRow chart_row(const Chart& chart) {
-  ChartRow row{.kind = chart.kind == Chart::Kind::line     ? "line"
-                       : chart.kind == Chart::Kind::points ? "points"
-                                                           : "bars",
-               .title = chart.title,
-               .caption = chart.caption,
-               .x = chart.x,
-               .y = chart.y,
-               .log_x = chart.log_x,
-               .log_y = chart.log_y,
-               .series = {}};
-  for (const ChartSeries& series : chart.series) {
-    ChartSeriesRow& one = row.series.emplace_back();
-    one.name = series.name;
-    one.predicted = series.predicted;
-    for (const ChartPoint& point : series.points) {
-      one.points.push_back({point.name, finite(point.x), finite(point.y), {}});
-      if (std::isfinite(point.low) && std::isfinite(point.high))
-        one.points.back().ci95 = Ends{point.low, point.high};
-    }
-  }
-  return row;
 }
 
 VerdictCounts ClaimRow::counts() const {

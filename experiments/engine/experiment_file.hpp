@@ -7,9 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "emu/stats/interval.hpp"
-#include "experiments/engine/row.hpp"
-#include "formats/storage/fields.hpp"
+#include "experiments/engine/judge.hpp"
 
 namespace numemu::experiments {
 
@@ -18,6 +16,14 @@ struct ChartPoint {
   std::string name = {};         ///< bars: the category; else a label of the point
   double y = 0;                  ///< points without a finite x and y are not drawn
   double low = NAN, high = NAN;  ///< 95 % interval, drawn where finite
+
+  static void fields(auto& self, const auto& visit) {
+    EndsOf ci95{self.low, self.high};
+    visit("name", self.name, kIfAny);
+    visit("x", self.x, kNullable);
+    visit("y", self.y, kNullable);
+    visit("ci95", ci95, kIfAny);
+  }
 };
 
 /// The point with the 95 % interval of its standard error.
@@ -31,6 +37,12 @@ struct ChartSeries {
   std::string name = {};  ///< in the legend: "measured", "predicted", a method
   std::vector<ChartPoint> points = {};
   bool predicted = false;  ///< a dashed line; among bars a diamond, on the bar of what is measured
+
+  static void fields(auto& self, const auto& visit) {
+    visit("name", self.name);
+    visit("predicted", self.predicted);
+    visit("points", self.points);
+  }
 };
 
 /// Lines join the points of a series in the order of x; intervals are bands where points lie
@@ -50,7 +62,34 @@ struct Chart {
   ChartSeries& of(const std::string& name, bool predicted = false);
   /// Points of the series "NAME measured" and "NAME predicted".
   void add(const std::string& name, ChartPoint measured, ChartPoint predicted);
+
+  static void fields(auto& self, const auto& visit) {
+    visit("kind", self.kind);
+    visit("title", self.title);
+    visit("caption", self.caption);
+    visit("x", self.x);
+    visit("y", self.y);
+    visit("log_x", self.log_x);
+    visit("log_y", self.log_y);
+    visit("series", self.series);
+  }
 };
+
+}  // namespace numemu::experiments
+
+namespace numemu {
+
+/// "line", "points", "bars"; any other text is a line.
+template <>
+struct FieldCodec<experiments::Chart::Kind> {
+  static constexpr const char* kExpected = "a kind of chart";
+  static Json write(experiments::Chart::Kind);
+  static bool read(const Json&, experiments::Chart::Kind&);
+};
+
+}  // namespace numemu
+
+namespace numemu::experiments {
 
 /// A table of texts.
 struct ResultTable {
@@ -65,88 +104,13 @@ struct ResultTable {
   }
 };
 
-/// A point, a series and a chart as the file has them: null for what is not finite, no name where
-/// it is empty, no interval where an end is not finite.
-struct ChartPointRow {
-  std::string name;
-  Member<double> x, y;
-  Member<Ends> ci95;
-
-  static void fields(auto& self, const auto& visit) {
-    visit("name", self.name, kIfAny);
-    visit("x", self.x);
-    visit("y", self.y);
-    visit("ci95", self.ci95);
-  }
-};
-struct ChartSeriesRow {
-  std::string name;
-  bool predicted = false;
-  std::vector<ChartPointRow> points;
-
-  static void fields(auto& self, const auto& visit) {
-    visit("name", self.name);
-    visit("predicted", self.predicted);
-    visit("points", self.points);
-  }
-};
-struct ChartRow {
-  std::string kind;  ///< "line", "points", "bars"
-  std::string title, caption, x, y;
-  bool log_x = false, log_y = false;
-  std::vector<ChartSeriesRow> series;
-
-  static void fields(auto& self, const auto& visit) {
-    visit("kind", self.kind);
-    visit("title", self.title);
-    visit("caption", self.caption);
-    visit("x", self.x);
-    visit("y", self.y);
-    visit("log_x", self.log_x);
-    visit("log_y", self.log_y);
-    visit("series", self.series);
-  }
-};
-ChartRow chart_row(const Chart&);
-
-/// A finding (judge.hpp).
-struct FindingRow {
-  std::string what;
-  Member<double> predicted, measured;
-  Member<Ends> ci95;
-  Member<double> tolerance;  ///< written where the claim is a distance from what is predicted
-  Member<Verdict> verdict;
-  Member<bool> self_check;  ///< written where it is one
-  std::string claim;        ///< its key
-
-  bool is_self_check() const { return self_check == true; }
-  Verdict judged() const { return verdict.value_or(Verdict::none); }
-  /// Of the interval; nothing where that is not known.
-  std::optional<double> half_width() const {
-    if (!ci95 || !ci95->known()) return std::nullopt;
-    return (*ci95->high - *ci95->low) / 2;
-  }
-
-  static void fields(auto& self, const auto& visit) {
-    visit("what", self.what);
-    visit("predicted", self.predicted);
-    visit("measured", self.measured);
-    visit("ci95", self.ci95);
-    visit("tolerance", self.tolerance);
-    visit("verdict", self.verdict);
-    visit("self_check", self.self_check);
-    visit("claim", self.claim, kIfAny);
-  }
-};
-
 /// A claim with what its findings decide.
 struct ClaimRow {
   std::string key, claim;
   std::int64_t holds = 0, undecided = 0, fails = 0;
-  Member<Verdict> verdict;
-  Member<FindingRow> worst;  ///< null where nothing was compared
+  Verdict verdict = Verdict::none;
+  Member<Finding> worst;  ///< null where nothing was compared
 
-  Verdict judged() const { return verdict.value_or(Verdict::none); }
   /// Of its findings; a file may have any numbers, of which negative ones count as 0.
   VerdictCounts counts() const;
 
@@ -156,7 +120,7 @@ struct ClaimRow {
     visit("holds", self.holds);
     visit("undecided", self.undecided);
     visit("fails", self.fails);
-    visit("verdict", self.verdict);
+    visit("verdict", self.verdict, kNullable);
     visit("worst", self.worst);
   }
 };
@@ -170,8 +134,8 @@ struct ExperimentFile {
   std::vector<ClaimRow> claims;
   std::vector<std::string> sentences;
   std::vector<ResultTable> tables;
-  std::vector<FindingRow> findings;
-  std::vector<ChartRow> charts;
+  std::vector<Finding> findings;
+  std::vector<Chart> charts;
 
   static void fields(auto& self, const auto& visit) {
     visit("numemu_experiment", self.schema);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "emu/stats/interval.hpp"
-#include "formats/analysis/verdict.hpp"
+#include "experiments/engine/row.hpp"
 
 namespace numemu::experiments {
 
@@ -41,16 +41,28 @@ struct Estimate {
 /// A prediction beside its measurement.
 struct Finding {
   std::string what;
-  double predicted = 0, measured = 0;
-  double low = 0, high = 0;  ///< 95 % interval of the measurement
+  double predicted = NAN, measured = NAN;
+  double low = NAN, high = NAN;  ///< 95 % interval of the measurement
   Verdict verdict = Verdict::undecided;
   bool self_check = false;  ///< both sides are the same computation: counted apart
   std::string claim = {};   ///< key of the Claim that it is about
-  /// How far inside of what is claimed the measurement lies, negative outside; NaN where the rule
-  /// has no distance. Of two-sided claims in units of the tolerance.
+  /// Not in files. How far inside of what is claimed the measurement lies, negative outside; NaN
+  /// where the rule has no distance. Of two-sided claims in units of the tolerance.
   double margin = NAN;
   /// How far from what is predicted the true value may lie; NaN where the claim is no such range.
   double tolerance = NAN;
+
+  static void fields(auto& self, const auto& visit) {
+    EndsOf ci95{self.low, self.high};
+    visit("what", self.what);
+    visit("predicted", self.predicted, kNullable);
+    visit("measured", self.measured, kNullable);
+    visit("ci95", ci95);
+    visit("tolerance", self.tolerance, kIfAny);
+    visit("verdict", self.verdict, kNullable);
+    visit("self_check", self.self_check, kIfAny);
+    visit("claim", self.claim, kIfAny);
+  }
 };
 
 /// Half of the interval: how exactly the measurement is known.

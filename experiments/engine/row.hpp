@@ -1,6 +1,7 @@
 // One row of a sweep as a struct. The list of fields of each struct writes rows, reads them and
 // checks them.
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -21,6 +22,14 @@ struct Ends {
   friend bool operator==(const Ends&, const Ends&) = default;
 };
 
+/// The same of numbers that stand beside others in a struct; NaN where they are null.
+template <class Number>
+struct EndsOf {
+  Number &low, &high;
+};
+template <class Number>
+EndsOf(Number&, Number&) -> EndsOf<Number>;
+
 }  // namespace experiments
 
 template <>
@@ -29,9 +38,28 @@ struct FieldCodec<experiments::Ends> {
   static Json write(const experiments::Ends&);
   static bool read(const Json&, experiments::Ends&);
 };
+template <class Number>
+struct FieldCodec<experiments::EndsOf<Number>> {
+  using Both = experiments::EndsOf<Number>;
+  static constexpr const char* kExpected = FieldCodec<experiments::Ends>::kExpected;
+  static bool is_none(const Both& ends) {
+    return !std::isfinite(ends.low) || !std::isfinite(ends.high);
+  }
+  static Json write(const Both& ends) {
+    return Json::array({json_of(ends.low), json_of(ends.high)});
+  }
+  static bool read(const Json& json, Both& ends) {
+    experiments::Ends read;
+    if (!FieldCodec<experiments::Ends>::read(json, read)) return false;
+    ends.low = read.low.value_or(NAN);
+    ends.high = read.high.value_or(NAN);
+    return true;
+  }
+};
 template <>
 struct FieldCodec<Verdict> {
   static constexpr const char* kExpected = "a verdict";
+  static constexpr Verdict kNone = Verdict::none;
   static Json write(Verdict);
   static bool read(const Json&, Verdict&);
 };

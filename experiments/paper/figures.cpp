@@ -176,25 +176,15 @@ std::string line_of(const std::vector<std::string>& cells, std::size_t columns) 
   return out + " \\\\\n";
 }
 
-std::vector<std::string> numbers_of(const FindingRow& f) {
-  const auto text = [](const std::optional<double>& x, const std::optional<double>& half) {
-    return x ? fmt::format("{:.4g}{}", *x, spread_text(half)) : std::string();
-  };
-  return {text(f.predicted, f.tolerance), text(f.measured, f.half_width()),
-          f.ci95 && f.ci95->known() ? fmt::format("[{:.4g}, {:.4g}]", *f.ci95->low, *f.ci95->high)
-                                    : ""};
-}
-
 const std::vector<std::string> kFindingHeader = {"", "predicted ± tolerance",
                                                  "measured ± half of 95 %", "95 %", "verdict"};
 const std::vector<bool> kFindingNumeric = {false, true, true, true, false};
 
-std::vector<std::string> finding_line(const std::string& what, const FindingRow& finding,
+std::vector<std::string> finding_line(const std::string& what, const Finding& finding,
                                       const std::string& verdict) {
-  std::vector<std::string> out = {what};
-  std::ranges::copy(numbers_of(finding), std::back_inserter(out));
-  out.push_back(verdict);
-  return out;
+  return {what, figure_text(finding.predicted, finding.tolerance, ""),
+          figure_text(finding.measured, half_width(finding), ""),
+          interval_text(finding.low, finding.high, ""), verdict};
 }
 
 }  // namespace
@@ -231,11 +221,12 @@ std::vector<std::pair<std::string, std::string>> latex_tables(const ReportInput&
     const ExperimentFile experiment = read_experiment(*input.experiment);
     Lines claims, findings;
     for (const ClaimRow& claim : experiment.claims)
-      claims.push_back(finding_line(claim.claim, claim.worst.value_or(FindingRow()),
-                                    claim.verdict ? to_string(*claim.verdict) : "not tested"));
-    for (const FindingRow& finding : experiment.findings) {
-      if (!finding.is_self_check())
-        findings.push_back(finding_line(finding.what, finding, to_string(finding.judged())));
+      claims.push_back(
+          finding_line(claim.claim, claim.worst.value_or(Finding()),
+                       claim.verdict == Verdict::none ? "not tested" : to_string(claim.verdict)));
+    for (const Finding& finding : experiment.findings) {
+      if (!finding.self_check)
+        findings.push_back(finding_line(finding.what, finding, to_string(finding.verdict)));
     }
     const auto add = [&](const char* name, std::vector<std::string> header, const Lines& lines) {
       if (lines.empty()) return;

@@ -367,9 +367,9 @@ std::string verdict_text(Verdict verdict, bool other_setup) {
 }
 
 std::string verdict_text(const ExperimentFile& file, const ClaimRow& claim) {
-  if (!is_judged(claim.judged())) return "not tested";
+  if (!is_judged(claim.verdict)) return "not tested";
   const PublishedClaim* const published = published_claim(file.name, claim.key);
-  return verdict_text(claim.judged(), published != nullptr && !published->setup.empty());
+  return verdict_text(claim.verdict, published != nullptr && !published->setup.empty());
 }
 
 namespace {
@@ -464,7 +464,7 @@ std::string answer_of(const ExperimentFile& file) {
     const PublishedClaim* const published = published_claim(file.name, claim.key);
     if (any && published == nullptr) continue;
     auto& of = published != nullptr && !published->setup.empty() ? elsewhere : anywhere;
-    of.counts.add(claim.judged());
+    of.counts.add(claim.verdict);
     ++of.claims;
   }
   std::string out;

@@ -433,7 +433,7 @@ Json paper_page(const std::vector<NamedChart>& named, const Json& datasets,
   Json charts = Json::array();
   std::vector<DrawnFigure> drawn;
   for (const NamedChart& one : named) {
-    const Json ready = experiment_charts(std::vector<ChartRow>{one.chart});
+    const Json ready = experiment_charts(std::vector<Chart>{one.chart});
     if (ready.empty()) continue;
     drawn.push_back(drawn_of_experiment(ready).front());
     drawn.back().name = one.name;

@@ -63,7 +63,7 @@ struct DrawnFigure {
 Json paper_page(const ReportInput&, const ReportAssets&);
 struct NamedChart {
   std::string name;  ///< of its files
-  ChartRow chart;
+  Chart chart;
 };
 /// The same of charts, and of what the report draws of `datasets` (chart_datasets()).
 Json paper_page(const std::vector<NamedChart>&, const Json& datasets, const ReportAssets&);
@@ -94,7 +94,7 @@ std::string fill_template(std::string_view page,
 Json experiment_charts(const Json* experiment);
 
 /// The same of charts that were read.
-Json experiment_charts(const std::vector<ChartRow>&);
+Json experiment_charts(const std::vector<Chart>&);
 
 /// Their figures, numbered E1, E2, ..., from one to before another; "" for none.
 std::string experiment_figures(const Json& charts, std::size_t from = 0, std::size_t to = SIZE_MAX);

@@ -28,32 +28,32 @@ std::string finding_text(double x) {
   return x < 0 ? "−" + digits : digits;
 }
 
-std::string interval(const Member<Ends>& ends) {
-  if (!ends || !ends->known()) return kNone;
-  return fmt::format("[{}, {}]", finding_text(*ends->low), finding_text(*ends->high));
+std::string interval(double low, double high) {
+  if (!known(low) || !known(high)) return kNone;
+  return fmt::format("[{}, {}]", finding_text(low), finding_text(high));
 }
 
-std::string number_cell(const std::optional<double>& x, const std::optional<double>& half) {
+std::string number_cell(double x, double half) {
   return html_number_cell(
-      x, x ? finding_text(*x) + "<small>" + spread_text(half) + "</small>" : kNone);
+      known(x), known(x) ? finding_text(x) + "<small>" + spread_text(half) + "</small>" : kNone);
 }
 
 /// Predicted and what it may be off by, measured and half of the interval, interval.
-std::string number_cells(const FindingRow& finding) {
+std::string number_cells(const Finding& finding) {
   return number_cell(finding.predicted, finding.tolerance) +
-         number_cell(finding.measured, finding.half_width()) +
-         fmt::format("<td class=\"n\">{}</td>", interval(finding.ci95));
+         number_cell(finding.measured, half_width(finding)) +
+         fmt::format("<td class=\"n\">{}</td>", interval(finding.low, finding.high));
 }
 
-std::string finding_row(const FindingRow& finding) {
+std::string finding_row(const Finding& finding) {
   return "<tr>" + html_text_cell(finding.what) + number_cells(finding) +
-         html_verdict_cell(finding.judged(), to_string(finding.judged())) + "</tr>";
+         html_verdict_cell(finding.verdict, to_string(finding.verdict)) + "</tr>";
 }
 
 /// Of findings or claims.
 VerdictCounts counts_of(const auto& all) {
   VerdictCounts counts;
-  for (const auto& one : all) counts.add(one.judged());
+  for (const auto& one : all) counts.add(one.verdict);
   return counts;
 }
 
@@ -71,8 +71,8 @@ std::string claim_row(const ClaimRow& claim, const std::string& published,
                      total > 1 ? fmt::format("The worst of {}: ", total) : "",
                      html_text(claim.worst->what)) +
          published + number_cells(*claim.worst) +
-         html_verdict_cell(claim.judged(), fmt::format("{}<small>{}</small>", verdict,
-                                                       total > 1 ? verdict_words(counts) : "")) +
+         html_verdict_cell(claim.verdict, fmt::format("{}<small>{}</small>", verdict,
+                                                      total > 1 ? verdict_words(counts) : "")) +
          "</tr>";
 }
 
@@ -102,18 +102,18 @@ std::string claims_part(const ExperimentFile& file) {
 }
 
 /// All of them, or those with another verdict than holds.
-std::string findings_table(const std::vector<FindingRow>& findings, bool only_not_held) {
+std::string findings_table(const std::vector<Finding>& findings, bool only_not_held) {
   std::string out = html_table_start("Findings", {"Finding", ">Predicted ± tolerance",
                                                   ">Measured ± half of 95 %", ">95 %", "Verdict"});
-  for (const FindingRow& finding : findings) {
-    if (!only_not_held || finding.judged() != Verdict::holds) out += finding_row(finding);
+  for (const Finding& finding : findings) {
+    if (!only_not_held || finding.verdict != Verdict::holds) out += finding_row(finding);
   }
   return out + kTableEnd;
 }
 
-std::string findings_part(const std::vector<FindingRow>& all) {
-  std::vector<FindingRow> findings;
-  std::ranges::remove_copy_if(all, std::back_inserter(findings), &FindingRow::is_self_check);
+std::string findings_part(const std::vector<Finding>& all) {
+  std::vector<Finding> findings;
+  std::ranges::remove_copy_if(all, std::back_inserter(findings), &Finding::self_check);
   if (findings.empty()) return "";
   const VerdictCounts counts = counts_of(findings);
   std::string out = fmt::format("<h3>Findings</h3><p>Of {} prediction{} {}.</p>", findings.size(),
@@ -130,9 +130,9 @@ std::string findings_part(const std::vector<FindingRow>& all) {
 }
 
 /// Identities that the program checks: not part of the conclusion.
-std::string self_checks_part(const std::vector<FindingRow>& findings) {
-  std::vector<FindingRow> checks;
-  std::ranges::copy_if(findings, std::back_inserter(checks), &FindingRow::is_self_check);
+std::string self_checks_part(const std::vector<Finding>& findings) {
+  std::vector<Finding> checks;
+  std::ranges::copy_if(findings, std::back_inserter(checks), &Finding::self_check);
   if (checks.empty()) return "";
   const std::size_t passed = counts_of(checks).holds;
   return fmt::format(
@@ -181,28 +181,27 @@ constexpr std::size_t kDensePoints = 12;  // from here on error bars would hide 
 struct Axes {
   bool bars, log_x, log_y;
 
-  bool draws(std::optional<double> x, std::optional<double> y) const {
-    return (bars || (x && (!log_x || *x > 0))) && y && (!log_y || *y > 0);
+  bool draws(const ChartPoint& point) const {
+    return (bars || (known(point.x) && (!log_x || point.x > 0))) && known(point.y) &&
+           (!log_y || point.y > 0);
   }
 };
 
 /// The series' points that can be drawn; `least` gets the smallest value of them.
-Json records_of(const ChartSeriesRow& series, const Axes& axes, double& least) {
+Json records_of(const ChartSeries& series, const Axes& axes, double& least) {
   Json records = Json::array();
-  for (const ChartPointRow& point : series.points) {
-    const std::optional<double>&x = point.x, &y = point.y;
-    if (!axes.draws(x, y)) continue;
-    const Ends ends = point.ci95.value_or(Ends());
-    const bool interval = ends.known() && (!axes.log_y || *ends.high > 0);
-    least = std::min(least, *y);
-    if (interval && *ends.low > 0) least = std::min(least, *ends.low);
+  for (const ChartPoint& point : series.points) {
+    if (!axes.draws(point)) continue;
+    const bool interval = known(point.low) && known(point.high) && (!axes.log_y || point.high > 0);
+    least = std::min(least, point.y);
+    if (interval && point.low > 0) least = std::min(least, point.low);
     records.push_back({{"series", series.name},
                        {"predicted", series.predicted},
                        {"name", point.name},
-                       {"x", axes.bars ? Json() : Json(*x)},
-                       {"y", *y},
-                       {"low", interval ? Json(*ends.low) : Json()},
-                       {"high", interval ? Json(*ends.high) : Json()}});
+                       {"x", axes.bars ? Json() : Json(point.x)},
+                       {"y", point.y},
+                       {"low", interval ? Json(point.low) : Json()},
+                       {"high", interval ? Json(point.high) : Json()}});
   }
   for (Json& record : records) record["dense"] = records.size() > kDensePoints;
   return records;
@@ -217,12 +216,12 @@ std::string stem(std::string name) {
   return first == name.npos ? "" : name.substr(first, last + 1 - first);
 }
 
-Json ready(const ChartRow& chart) {
-  const Axes axes{chart.kind == "bars", chart.log_x, chart.log_y};
+Json ready(const Chart& chart) {
+  const Axes axes{chart.kind == Chart::Kind::bars, chart.log_x, chart.log_y};
   double least = HUGE_VAL;
   std::map<std::string, std::pair<std::size_t, std::string>> groups;  // colour and name by stem
   Json series = Json::array(), records = Json::array();
-  for (const ChartSeriesRow& one : chart.series) {
+  for (const ChartSeries& one : chart.series) {
     const Json drawn = records_of(one, axes, least);
     if (drawn.empty()) continue;
     const std::string of = stem(one.name);
@@ -236,7 +235,7 @@ Json ready(const ChartRow& chart) {
     if (axes.log_y && !record["low"].is_null())
       record["low"] = std::max(least, record["low"].get<double>());
   }
-  return {{"kind", axes.bars || chart.kind == "points" ? chart.kind : "line"},
+  return {{"kind", json_of(chart.kind)},
           {"title", chart.title},
           {"caption", chart.caption},
           {"x", chart.x},
@@ -273,9 +272,9 @@ std::string experiment_section(const Json* json, const ExperimentFigures& figure
   return out + "\n</section>\n";
 }
 
-Json experiment_charts(const std::vector<ChartRow>& all) {
+Json experiment_charts(const std::vector<Chart>& all) {
   Json charts = Json::array();
-  for (const ChartRow& chart : all) {
+  for (const Chart& chart : all) {
     Json one = ready(chart);
     if (!one["records"].empty()) charts.push_back(std::move(one));
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "experiments/engine/experiment_file.hpp"
 #include "experiments/published/systems.hpp"
@@ -24,16 +25,13 @@ std::string number(const std::optional<double>& x, int digits) {
   return x ? fmt::format("{:.{}f}", *x, digits) : "";
 }
 
-/// Of a finding, in decibels or in thousandths.
-std::string figure(const std::optional<double>& x, const std::optional<double>& half) {
-  return x ? fmt::format("{:.4g}{}", *x, spread_text(half)) : "";
-}
-
 constexpr const char *kPredicted = "predicted ± tolerance", *kMeasured = "measured ± half of 95 %";
 
-/// The interval of a finding.
-std::string ends(const Member<Ends>& ends) {
-  return ends && ends->known() ? fmt::format("[{:.4g}, {:.4g}]", *ends->low, *ends->high) : "";
+/// Predicted, measured and the interval.
+std::array<std::string, 3> numbers_of(const Finding& finding) {
+  return {figure_text(finding.predicted, finding.tolerance, ""),
+          figure_text(finding.measured, half_width(finding), ""),
+          interval_text(finding.low, finding.high, "")};
 }
 
 std::string table_line(const std::vector<std::string>& cells) {
@@ -64,13 +62,14 @@ std::string experiment_part(const ExperimentFile& experiment) {
   if (!experiment.claims.empty()) out += table_head(header);
   for (std::size_t i = 0; i < experiment.claims.size(); ++i) {
     const ClaimRow& claim = experiment.claims[i];
-    const FindingRow finding = claim.worst.value_or(FindingRow());
+    const Finding finding = claim.worst.value_or(Finding());
+    const auto [predicted, measured, interval] = numbers_of(finding);
     std::vector<std::string> cells = {
         claim.claim,
         claim.worst ? finding.what : "-",
-        figure(finding.predicted, finding.tolerance),
-        figure(finding.measured, finding.half_width()),
-        ends(finding.ci95),
+        predicted,
+        measured,
+        interval,
         verdict_text(experiment, claim),
         fmt::format("{} hold, {} undecided, {} fail", claim.holds, claim.undecided, claim.fails)};
     if (!published.empty()) cells.insert(cells.begin() + 1, published[i]);
@@ -81,11 +80,11 @@ std::string experiment_part(const ExperimentFile& experiment) {
   for (const std::string& sentence : experiment.sentences)
     out += "- " + markdown_cell(sentence) + "\n";
   out += "\n" + table_head({"finding", kPredicted, kMeasured, "95 %", "verdict"});
-  for (const FindingRow& finding : experiment.findings) {
-    out += table_line({finding.what, figure(finding.predicted, finding.tolerance),
-                       figure(finding.measured, finding.half_width()), ends(finding.ci95),
-                       std::string(to_string(finding.judged())) +
-                           (finding.is_self_check() ? " (self-check)" : "")});
+  for (const Finding& finding : experiment.findings) {
+    const auto [predicted, measured, interval] = numbers_of(finding);
+    out += table_line(
+        {finding.what, predicted, measured, interval,
+         std::string(to_string(finding.verdict)) + (finding.self_check ? " (self-check)" : "")});
   }
   for (const ResultTable& table : experiment.tables) {
     out += "\n" + markdown_cell(table.title) + ":\n\n" + table_head(table.header);

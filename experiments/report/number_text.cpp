@@ -42,8 +42,19 @@ std::string percent_interval(double low, double high, const char* format) {
   return fmt::format("[{}, {}]", percent_text(low, format), percent_text(high, format));
 }
 
-std::string spread_text(const std::optional<double>& half, const char* sign) {
-  return half && *half > 0 ? fmt::format(" {} {:.2g}", sign, *half) : "";
+std::optional<double> known(double x) { return std::isfinite(x) ? std::optional(x) : std::nullopt; }
+
+std::string spread_text(double half, const char* sign) {
+  return std::isfinite(half) && half > 0 ? fmt::format(" {} {:.2g}", sign, half) : "";
+}
+
+std::string figure_text(double x, double half, const char* none, const char* sign) {
+  return std::isfinite(x) ? fmt::format("{:.4g}{}", x, spread_text(half, sign)) : none;
+}
+
+std::string interval_text(double low, double high, const char* none) {
+  return std::isfinite(low) && std::isfinite(high) ? fmt::format("[{:.4g}, {:.4g}]", low, high)
+                                                   : none;
 }
 
 }  // namespace numemu::experiments

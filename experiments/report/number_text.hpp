@@ -20,7 +20,14 @@ std::string percent_text(double share, const char* format = "{:.2f}");
 /// "[14.21, 14.55]"; "-" where there is no interval.
 std::string percent_interval(double low, double high, const char* format = "{:.2f}");
 
+/// Nothing where it is not finite.
+std::optional<double> known(double x);
 /// What a number may be off by, behind it: " ± 0.012"; "" where that is not known, or 0.
-std::string spread_text(const std::optional<double>& half, const char* sign = "±");
+std::string spread_text(double half, const char* sign = "±");
+/// A figure of a finding, which may be decibels or thousandths, with what it may be off by: "1.234
+/// ± 0.012"; `none` where it is not finite.
+std::string figure_text(double x, double half, const char* none, const char* sign = "±");
+/// The interval of a finding: "[1.201, 1.267]"; `none` where an end is not finite.
+std::string interval_text(double low, double high, const char* none);
 
 }  // namespace numemu::experiments

@@ -25,9 +25,11 @@ struct TestedIn {
 
 /// Whether two runs have one measurement and verdict: no setting that differs has changed them.
 bool same_test(const ClaimRow& a, const ClaimRow& b) {
-  return a.judged() == b.judged() && a.worst->what == b.worst->what &&
-         a.worst->predicted == b.worst->predicted && a.worst->measured == b.worst->measured &&
-         a.worst->ci95 == b.worst->ci95;
+  const auto same = [](double x, double y) { return known(x) == known(y); };
+  return a.verdict == b.verdict && a.worst->what == b.worst->what &&
+         same(a.worst->predicted, b.worst->predicted) &&
+         same(a.worst->measured, b.worst->measured) && same(a.worst->low, b.worst->low) &&
+         same(a.worst->high, b.worst->high);
 }
 
 std::vector<TestedIn> tests_of(const PublishedClaim& published,
@@ -51,14 +53,6 @@ std::vector<TestedIn> tests_of(const PublishedClaim& published,
 /// "; the same in a, b", of a test that other runs have, too.
 std::string also_in(const TestedIn& test) {
   return test.also.empty() ? "" : "; the same in " + joined(test.also, ", ");
-}
-
-std::string figure_text(const std::optional<double>& x, const std::optional<double>& half) {
-  return x ? fmt::format("{:.4g}{}", *x, spread_text(half)) : "-";
-}
-
-std::string interval_of(const Member<Ends>& ends) {
-  return ends && ends->known() ? fmt::format("[{:.4g}, {:.4g}]", *ends->low, *ends->high) : "-";
 }
 
 /// "mvue-n-m-pruning-of-gradients": letters, digits and '-'.
@@ -109,22 +103,23 @@ std::string place_of(const PublishedClaim& published) {
 }
 
 std::string verdict_of(const TestedIn& test, const PublishedClaim& published) {
-  return verdict_text(test.claim->judged(), !published.setup.empty());
+  return verdict_text(test.claim->verdict, !published.setup.empty());
 }
 
 std::string markdown_rows(const PublishedClaim& published, const std::vector<ConcludedRun>& runs) {
   std::string text = fmt::format("{} ({})", published.text, place_of(published));
-  const auto row = [&text](const std::string& run, const FindingRow& found,
+  const auto row = [&text](const std::string& run, const Finding& found,
                            const std::string& verdict) {
-    const std::string out = fmt::format("| {} | {} | {} | {} | {} | {} |\n", markdown_cell(text),
-                                        run, figure_text(found.predicted, found.tolerance),
-                                        figure_text(found.measured, found.half_width()),
-                                        markdown_cell(interval_of(found.ci95)), verdict);
+    const std::string out =
+        fmt::format("| {} | {} | {} | {} | {} | {} |\n", markdown_cell(text), run,
+                    figure_text(found.predicted, found.tolerance, "-"),
+                    figure_text(found.measured, half_width(found), "-"),
+                    markdown_cell(interval_text(found.low, found.high, "-")), verdict);
     text = "the same";
     return out;
   };
   if (published.key.empty())
-    return row(markdown_cell(published.nearest), FindingRow(), "not tested here");
+    return row(markdown_cell(published.nearest), Finding(), "not tested here");
   std::string out;
   for (const TestedIn& test : tests_of(published, runs)) {
     const std::string words = run_words(test.run->file);
@@ -133,23 +128,22 @@ std::string markdown_rows(const PublishedClaim& published, const std::vector<Con
                            markdown_cell(also_in(test)), markdown_cell(test.claim->worst->what)),
                *test.claim->worst, verdict_of(test, published) + of_several(*test.claim, " ({})"));
   }
-  return out.empty() ? row(kNoRun, FindingRow(), "-") : out;
+  return out.empty() ? row(kNoRun, Finding(), "-") : out;
 }
 
 std::string html_rows(const PublishedClaim& published, const std::vector<ConcludedRun>& runs) {
   const std::string claim = fmt::format("{} <span class=\"place\">({})</span>",
                                         html_text(published.text), html_text(place_of(published)));
   std::string first = claim;
-  const auto row = [&first](const std::string& more, const FindingRow& found, Verdict verdict,
+  const auto row = [&first](const std::string& more, const Finding& found, Verdict verdict,
                             const std::string& shown) {
-    const auto number = [](const std::optional<double>& x, const std::optional<double>& half) {
-      return html_number_cell(x, x ? figure_text(x, half) : kNone);
+    const auto number = [](double x, double half) {
+      return html_number_cell(known(x), figure_text(x, half, kNone));
     };
     const std::string out = fmt::format(
         "<tr><td>{}<small>{}</small></td>{}{}<td class=\"n\">{}</td>{}</tr>\n", first, more,
-        number(found.predicted, found.tolerance), number(found.measured, found.half_width()),
-        found.ci95 && found.ci95->known() ? interval_of(found.ci95) : kNone,
-        html_verdict_cell(verdict, shown));
+        number(found.predicted, found.tolerance), number(found.measured, half_width(found)),
+        interval_text(found.low, found.high, kNone), html_verdict_cell(verdict, shown));
     first = "The same";
     return out;
   };
@@ -161,7 +155,7 @@ std::string html_rows(const PublishedClaim& published, const std::vector<Conclud
     out += row(fmt::format("<a href=\"{}\">{}</a>{}{}{}. {}", html_text(test.run->link),
                            html_text(test.run->name), words.empty() ? "" : ": ", html_text(words),
                            html_text(also_in(test)), html_text(test.claim->worst->what)),
-               *test.claim->worst, test.claim->judged(),
+               *test.claim->worst, test.claim->verdict,
                verdict_of(test, published) + of_several(*test.claim, "<small>{}</small>"));
   }
   return out.empty() ? row(kNoRun, {}, Verdict::none, kNone) : out;
@@ -176,9 +170,8 @@ std::vector<NamedChart> charts_of(const std::vector<ConcludedRun>& runs) {
       const auto run = std::ranges::find_if(
           runs, [&](const ConcludedRun& one) { return one.file.name == name; });
       if (run == runs.end()) continue;
-      const auto drawn = std::ranges::find_if(run->file.charts, [](const ChartRow& chart) {
-        return !experiment_charts({chart}).empty();
-      });
+      const auto drawn = std::ranges::find_if(
+          run->file.charts, [](const Chart& chart) { return !experiment_charts({chart}).empty(); });
       if (drawn == run->file.charts.end()) continue;
       NamedChart& chart = out.emplace_back(NamedChart{file_name(system.name), *drawn});
       chart.chart.title = fmt::format("{}: {}", system.name, drawn->title);
@@ -207,7 +200,7 @@ std::string marks_of(const System& system, const std::vector<ConcludedRun>& runs
           fmt::format("<span title=\"{}: not tested\">{}</span>", html_text(claim.text), kNoTest);
     for (const TestedIn& test : tests) {
       for (const Mark& mark : kMarks) {
-        if (test.claim->judged() == mark.verdict)
+        if (test.claim->verdict == mark.verdict)
           out += fmt::format("<span class=\"verdict {}{}\" title=\"{}: {} ({})\">{}</span>",
                              to_string(mark.verdict), claim.setup.empty() ? "" : " elsewhere",
                              html_text(claim.text), verdict_of(test, claim),
@@ -249,7 +242,7 @@ SystemsTally tally(const std::vector<ConcludedRun>& runs) {
       const std::vector<TestedIn> tests = tests_of(claim, runs);
       out.without += tests.empty();
       for (const TestedIn& test : tests)
-        (claim.setup.empty() ? out.tests : out.elsewhere).add(test.claim->judged());
+        (claim.setup.empty() ? out.tests : out.elsewhere).add(test.claim->verdict);
     }
   }
   return out;
@@ -293,7 +286,7 @@ std::string systems_markdown(const std::vector<ConcludedRun>& runs) {
 std::string systems_html(const std::vector<ConcludedRun>& runs, const ReportAssets& assets) {
   const std::string title = "Published systems";
   const std::vector<NamedChart> drawn = charts_of(runs);
-  std::vector<ChartRow> charts;
+  std::vector<Chart> charts;
   for (const NamedChart& one : drawn) charts.push_back(one.chart);
   const Json figures = experiment_charts(charts);
   std::string rows;
@@ -350,10 +343,10 @@ ResultTable systems_table(const std::vector<ConcludedRun>& runs) {
         out.rows.push_back(
             {std::string(system.name), std::string(claim.text), "", "", "", "not tested here"});
       for (const TestedIn& test : tests) {
-        const FindingRow& worst = *test.claim->worst;
+        const Finding& worst = *test.claim->worst;
         out.rows.push_back({std::string(system.name), std::string(claim.text), test.run->name,
-                            figure_text(worst.predicted, worst.tolerance),
-                            figure_text(worst.measured, worst.half_width()),
+                            figure_text(worst.predicted, worst.tolerance, "-"),
+                            figure_text(worst.measured, half_width(worst), "-"),
                             verdict_of(test, claim)});
       }
     }

@@ -30,9 +30,9 @@ namespace numemu {
 /// How a field is written and checked: the third argument of a visit.
 enum FieldHow : unsigned {
   kPlain = 0,
-  kIfAny = 1,      ///< a text or a list that is not written where it is empty
+  kIfAny = 1,      ///< not written where there is none: "", an empty list, NaN, false
   kNeeded = 2,     ///< what readers of rows take for granted
-  kNullable = 4,   ///< needed, or null
+  kNullable = 4,   ///< null where there is none, NaN of a number; of a needed Member null, too
   kExcusable = 8,  ///< not needed where FieldLog::excused
   kOfNamed = 16,   ///< a list of objects that each have a text "name"
   /// float64 as 16 hexadecimal digits, every bit of it; also of all in the field.
@@ -68,7 +68,8 @@ template <class T>
 using Named = std::vector<std::pair<std::string, T>>;
 
 /// How a type that is neither a struct with fields nor a plain value is written and read:
-/// write(value), read(json, value) -> whether it is one, kExpected.
+/// write(value), read(json, value) -> whether it is one, kExpected. Where one of its values says
+/// that there is none: kNone, or is_none(value) where several do.
 template <class T>
 struct FieldCodec;
 
@@ -133,6 +134,35 @@ concept Coded = requires {
   FieldCodec<T>::kExpected;
 };
 
+template <class T>
+concept Nullable = std::floating_point<T> || requires {
+  FieldCodec<T>::kNone;
+};
+template <Nullable T>
+T none() {
+  if constexpr (std::floating_point<T>) {
+    return std::numeric_limits<T>::quiet_NaN();
+  } else {
+    return FieldCodec<T>::kNone;
+  }
+}
+template <class T>
+bool is_none(const T& value) {
+  if constexpr (std::floating_point<T>) {
+    return !std::isfinite(value);
+  } else if constexpr (std::same_as<T, bool>) {
+    return !value;
+  } else if constexpr (Nullable<T>) {
+    return value == FieldCodec<T>::kNone;
+  } else if constexpr (requires { FieldCodec<T>::is_none(value); }) {
+    return FieldCodec<T>::is_none(value);
+  } else if constexpr (requires { value.empty(); }) {
+    return value.empty();
+  } else {
+    return false;
+  }
+}
+
 std::string bits_text(double value);
 /// False unless the text is 16 hexadecimal digits.
 bool read_bits(const Json& text, double& value);
@@ -151,7 +181,7 @@ template <class T>
 Json json_of(const T& value, unsigned how = kPlain) {
   using namespace fields_detail;
   if constexpr (Coded<T>) {
-    return FieldCodec<T>::write(value);
+    return (how & kNullable) != 0 && is_none(value) ? Json() : FieldCodec<T>::write(value);
   } else if constexpr (std::floating_point<T>) {
     if ((how & kBits) != 0) return bits_text(value);
     return std::isfinite(value) ? Json(value) : Json(nullptr);
@@ -166,8 +196,8 @@ Json json_of(const T& value, unsigned how = kPlain) {
         if (!field.written()) return;
       } else if constexpr (kIs<Field, std::optional>) {
         if (!field) return;
-      } else if constexpr (requires { field.empty(); }) {
-        if ((own & kIfAny) != 0 && field.empty()) return;
+      } else {
+        if ((own & kIfAny) != 0 && is_none(field)) return;
       }
       if constexpr (!std::same_as<Field, Gone>) json[key] = json_of(field, own | (how & kBits));
     });
@@ -218,6 +248,13 @@ void read_object(const Json& json, T& into, FieldLog& log, unsigned how = kPlain
 /// Whether the JSON is a value of that type, which `value` then has.
 template <class T>
 bool take(const Json& json, T& value, FieldLog& log, unsigned how) {
+  if constexpr (Nullable<T>) {
+    const bool number = std::floating_point<T> && log.strict && (how & kBits) == 0;
+    if (json.is_null() && (number || (how & kNullable) != 0)) {
+      value = none<T>();
+      return true;
+    }
+  }
   if constexpr (std::same_as<T, Json>) {
     value = json;
     return true;
@@ -242,8 +279,7 @@ bool take(const Json& json, T& value, FieldLog& log, unsigned how) {
   } else if constexpr (std::floating_point<T>) {
     if ((how & kBits) != 0) return read_bits(json, value);
     if (json.is_number()) value = json.get<T>();
-    if (log.strict && json.is_null()) value = std::numeric_limits<T>::quiet_NaN();
-    return json.is_number() ? log.strict || std::isfinite(value) : log.strict && json.is_null();
+    return json.is_number() && (log.strict || std::isfinite(value));
   } else if constexpr (std::integral<T>) {
     const bool is = log.strict              ? json.is_number_integer()
                     : std::is_unsigned_v<T> ? json.is_number_unsigned()
@@ -320,6 +356,9 @@ void read_object(const Json& json, T& into, FieldLog& log, unsigned how) {
       } else {
         bool missing = !taken;
         if constexpr (kIs<Field, Member>) missing |= field.is_null && (own & kNullable) == 0;
+        if constexpr (Nullable<Field>) {
+          if (!taken && (own & kNullable) != 0) field = none<Field>();
+        }
         const bool excused = !there && (own & kExcusable) != 0 && log.excused;
         if ((own & kNeeded) != 0 && missing && !excused)
           log.miss(expected<Field>(there ? *at : Json(), own, false));

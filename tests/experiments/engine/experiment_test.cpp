@@ -68,7 +68,7 @@ TEST_CASE("what the smallest size cannot show gets no verdict there", "[fast]") 
   const auto verdicts = [&](const Texts& overrides) {
     const ExperimentFile file =
         file_of(novograd, testing::smoke_run("novograd", folder, overrides), conclusion);
-    return std::pair(file.findings[0].judged(), file.findings[1].judged());
+    return std::pair(file.findings[0].verdict, file.findings[1].verdict);
   };
   CHECK(verdicts({}) == std::pair(Verdict::none, Verdict::holds));
   CHECK(verdicts({"seeds=5"}) == std::pair(Verdict::holds, Verdict::holds));
@@ -196,7 +196,7 @@ TEST_CASE("a claim that the smallest size cannot show gets no verdict there", "[
         .settings = Settings(kSettings, size, {}), .out = "", .folders = {}, .hooks = {}};
     Conclusion conclusion;
     for (const char* key : {"it", "own"}) conclusion.add(exact_finding("x", 1, 1, true), key);
-    return file_of(experiment, run, conclusion).claims.at(claim).judged();
+    return file_of(experiment, run, conclusion).claims.at(claim).verdict;
   };
   CHECK(verdict_at(Size::smoke, 0) == Verdict::none);
   CHECK(verdict_at(Size::smoke, 1) == Verdict::holds);

@@ -44,7 +44,7 @@ TEST_CASE("the answer counts published claims, and names network, data, seeds an
                                "1 holds in this set-up (mlp on glyphs; seeds: 10; steps: 256).");
   file.claims.erase(file.claims.begin());
   CHECK(answer_of(file) == "Of 1 claim 1 fails (mlp on glyphs; seeds: 10; steps: 256).");
-  file.claims[0].verdict.reset();
+  file.claims[0].verdict = Verdict::none;
   CHECK(answer_of(file) == "Of 1 claim 1 is not tested (mlp on glyphs; seeds: 10; steps: 256).");
   file.claims.clear();
   CHECK(answer_of(file).empty());

@@ -40,7 +40,7 @@ ConcludedRun run_of(const std::string& name, const std::string& key, Verdict ver
   claim.holds = verdict == Verdict::holds;
   claim.undecided = verdict == Verdict::undecided;
   claim.fails = 2 * (verdict == Verdict::fails);
-  FindingRow worst;
+  Finding worst;
   worst.what = "the <worst>";
   worst.measured = 1.25;
   worst.predicted = 1;
@@ -158,8 +158,7 @@ TEST_CASE("the page has every system, its runs and what is not tested", "[fast]"
 TEST_CASE("systems: figures and the table of claims for papers", "[fast]") {
   ConcludedRun run = run_of("novograd", "accuracy", Verdict::fails);
   CHECK(systems_paper({run}, embedded_assets())["figures"].empty());
-  run.file.charts = {chart_row({.title = "empty"}),
-                     chart_row({.title = "Bits", .series = {{"a", {{.x = 1, .y = 2}}}}})};
+  run.file.charts = {{.title = "empty"}, {.title = "Bits", .series = {{"a", {{.x = 1, .y = 2}}}}}};
   const numemu::Json page = systems_paper({run}, embedded_assets());
   REQUIRE(page["figures"].size() == 1);
   CHECK(page["figures"][0]["name"] == "novograd");

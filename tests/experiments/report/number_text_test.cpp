@@ -2,6 +2,7 @@
 #include "experiments/report/number_text.hpp"
 
 #include <cmath>
+#include <vector>
 
 #include "tests/catch.hpp"
 
@@ -24,6 +25,16 @@ TEST_CASE("intervals in percent, or none", "[fast]") {
   CHECK(percent_interval(0.1, 0.25) == "[10.00, 25.00]");
   CHECK(percent_interval(-0.0012, 0.0031, "{:+.2f}") == "[-0.12, +0.31]");
   CHECK(percent_interval(NAN, NAN) == "-");
+}
+
+TEST_CASE("figures of findings, with what they may be off by", "[fast]") {
+  CHECK(figure_text(1.23456, 0.0123, "-") == "1.235 ± 0.012");
+  CHECK(figure_text(1.23456, 0.0123, "-", "+-") == "1.235 +- 0.012");
+  for (const double none : std::vector<double>{0, -1, NAN, HUGE_VAL})
+    CHECK(figure_text(-2, none, "") == "-2");
+  CHECK(figure_text(NAN, 1, "–") == "–");
+  CHECK(interval_text(1, 2.5, "-") == "[1, 2.5]");
+  CHECK(interval_text(-HUGE_VAL, 2.5, "-") == "-");
 }
 
 TEST_CASE("numbers have as many decimals as leave them five digits that count", "[fast]") {

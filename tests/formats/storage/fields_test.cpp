@@ -118,4 +118,41 @@ TEST_CASE("what a loose reader does not take is kept, put back and named", "[fas
         R"({"figure":null,"list":[],"exact":"0000000000000000"})");
 }
 
+namespace {
+
+struct Sparse {
+  double figure = 0, maybe = NAN;
+  bool flag = false;
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("figure", self.figure, kNullable);
+    visit("maybe", self.maybe, kIfAny);
+    visit("flag", self.flag, kIfAny);
+  }
+};
+
+Sparse sparse_of(const char* text) {
+  FieldLog log;
+  return read_known<Sparse>(Json::parse(text), log);
+}
+
+}  // namespace
+
+TEST_CASE("a number that is not finite is null or not written, a flag is written where it is set",
+          "[fast]") {
+  CHECK(json_of(Sparse{}).dump() == R"({"figure":0.0})");
+  CHECK(json_of(Sparse{NAN, HUGE_VAL, false}).dump() == R"({"figure":null})");
+  CHECK(json_of(Sparse{1, 2, true}).dump() == R"({"figure":1.0,"maybe":2.0,"flag":true})");
+  const Sparse all = sparse_of(R"({"figure":1,"maybe":2,"flag":true})");
+  CHECK((all.figure == 1 && all.maybe == 2 && all.flag));
+  for (const char* text : {R"({"figure":null})", "{}", R"({"figure":"1"})"}) {
+    const Sparse none = sparse_of(text);
+    INFO(text);
+    CHECK((std::isnan(none.figure) && std::isnan(none.maybe) && !none.flag));
+  }
+  FieldLog log;
+  read_known<Sparse>(Json::parse(R"({"figure":null})"), log);
+  CHECK(log.members.empty());  // null was read
+}
+
 }  // namespace fields_test
