@@ -18,7 +18,7 @@
 namespace numemu::api {
 namespace {
 
-using experiments::Chart;
+using experiments::Chart, experiments::ChartSeries;
 
 constexpr int kDrawnBits = 10;  // more values than a line of a page shows
 
@@ -34,8 +34,6 @@ WrittenPlot write_page(const Json& page, const std::string& out) {
   for (const experiments::PaperFigure& figure : drawn) written.figures.push_back(figure.name);
   return written;
 }
-
-constexpr const char* kHeavy = ", heavy tails";
 
 /// Letters, digits and '-'; "abs-normal" of the law |normal|.
 std::string file_words_of(std::string text) {
@@ -58,14 +56,12 @@ const char* family_of(const std::string& format) {
   }
 }
 
-/// Points of draws that show too little of their law are hollow, and the records say which they
-/// are.
-void mark_heavy_tails(Json& page) {
-  const auto heavy = [](const Json& series) { return series.get<std::string>().ends_with(kHeavy); };
-  for (Json& chart : page["experiment"]) {
-    for (Json& series : chart["series"]) series["hollow"] = heavy(series["name"]);
-    for (Json& record : chart["records"]) record["heavy_tails"] = heavy(record["series"]);
-  }
+/// The series of that name: of points whose draws show too little of their law, or of others.
+ChartSeries& series_of(Chart& chart, const std::string& name, bool heavy_tails,
+                       bool predicted = false) {
+  ChartSeries& series = chart.of(heavy_tails ? name + ", heavy tails" : name, predicted);
+  series.heavy_tails = heavy_tails;
+  return series;
 }
 
 }  // namespace
@@ -81,19 +77,19 @@ WrittenPlot plot_error(const AnalysisTableRequest& request, const std::string& o
     if (chart.series.empty()) {
       laws.push_back(row.law);
       // The colours and shapes that they have in reports.
-      for (const char* family : {"float", "int"}) chart.of(family);
+      for (const char* family : {"float", "int"}) series_of(chart, family, false);
     }
     if (row.kind == AnalyzedFormat::Kind::reached) continue;
     if (row.kind == AnalyzedFormat::Kind::limit) {
       // "limit: Lloyd-Max, 16 levels": a line for each kind.
       std::string name = row.format.starts_with("limit: ") ? row.format.substr(7) : row.format;
       if (name.starts_with("Lloyd-Max")) name = "Lloyd-Max";
-      chart.of(name, true).points.push_back({.x = row.bits, .y = row.sqnr_db});
+      series_of(chart, name, false, true).points.push_back({.x = row.bits, .y = row.sqnr_db});
       continue;
     }
     const std::string name = !request.rules.empty() ? row.format + ", " + row.rule : row.format;
     if (row.heavy_tails) heavy.insert(row.law);
-    chart.of(std::string(family_of(row.format)) + (row.heavy_tails ? kHeavy : ""))
+    series_of(chart, family_of(row.format), row.heavy_tails)
         .points.push_back({.x = row.bits,
                            .name = name,
                            .y = row.sqnr_db,
@@ -116,10 +112,9 @@ WrittenPlot plot_error(const AnalysisTableRequest& request, const std::string& o
     chart.y = "SQNR, dB";
     rows.push_back({"error-" + file_words_of(law), chart});
   }
-  Json page = experiments::paper_page(rows, experiments::chart_datasets({}, nullptr),
-                                      experiments::embedded_assets());
-  mark_heavy_tails(page);
-  return write_page(page, out);
+  return write_page(experiments::paper_page(rows, experiments::chart_datasets({}, nullptr),
+                                            experiments::embedded_assets()),
+                    out);
 }
 
 WrittenPlot plot_cells(const std::vector<std::string>& formats, const std::string& out) {

@@ -37,10 +37,13 @@ struct ChartSeries {
   std::string name = {};  ///< in the legend: "measured", "predicted", a method
   std::vector<ChartPoint> points = {};
   bool predicted = false;  ///< a dashed line; among bars a diamond, on the bar of what is measured
+  /// Of draws: whether so few show too little of their law, so that their points are hollow.
+  Member<bool> heavy_tails = {};
 
   static void fields(auto& self, const auto& visit) {
     visit("name", self.name);
     visit("predicted", self.predicted);
+    visit("heavy_tails", self.heavy_tails);
     visit("points", self.points);
   }
 };

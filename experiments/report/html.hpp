@@ -89,8 +89,9 @@ std::string fill_template(std::string_view page,
 /// to draw. Records have finite numbers only (above 0 on logarithmic axes; an interval's end at or
 /// below 0 is the smallest number drawn), `low` and `high` null without an interval; `dense` where
 /// points of the series stand close. `colour` is a number that series share whose names differ only
-/// in "measured" or "predicted", `group` what is left of the names. Null and files of any shape
-/// give what can be read of them.
+/// in "measured" or "predicted", `group` what is left of the names. A series of draws also has
+/// "hollow", its records "heavy_tails" (ChartSeries::heavy_tails). Null and files of any shape give
+/// what can be read of them.
 Json experiment_charts(const Json* experiment);
 
 /// The same of charts that were read.

@@ -203,7 +203,10 @@ Json records_of(const ChartSeries& series, const Axes& axes, double& least) {
                        {"low", interval ? Json(point.low) : Json()},
                        {"high", interval ? Json(point.high) : Json()}});
   }
-  for (Json& record : records) record["dense"] = records.size() > kDensePoints;
+  for (Json& record : records) {
+    record["dense"] = records.size() > kDensePoints;
+    if (series.heavy_tails) record["heavy_tails"] = *series.heavy_tails;
+  }
   return records;
 }
 
@@ -229,6 +232,7 @@ Json ready(const Chart& chart) {
         groups.emplace(of, std::pair(groups.size(), of.empty() ? one.name : of)).first->second;
     series.push_back(
         {{"name", one.name}, {"predicted", one.predicted}, {"colour", colour}, {"group", group}});
+    if (one.heavy_tails) series.back()["hollow"] = *one.heavy_tails;
     for (const Json& record : drawn) records.push_back(record);
   }
   for (Json& record : records) {
