@@ -176,8 +176,8 @@ std::string line_of(const std::vector<std::string>& cells, std::size_t columns) 
   return out + " \\\\\n";
 }
 
-const std::vector<std::string> kFindingHeader = {"", "predicted ± tolerance",
-                                                 "measured ± half of 95 %", "95 %", "verdict"};
+const std::vector<std::string> kFindingHeader = {"", kPredictedTitle, kMeasuredTitle, "95 %",
+                                                 "verdict"};
 const std::vector<bool> kFindingNumeric = {false, true, true, true, false};
 
 std::vector<std::string> finding_line(const std::string& what, const Finding& finding,

@@ -75,9 +75,7 @@ std::string share(Medium medium, const std::optional<double>& x, const std::opti
 /// The interval in a column of its own, on the terminal.
 std::string ends(const std::optional<double>& low, const std::optional<double>& high,
                  const char* format) {
-  return low && high
-             ? fmt::format("[{}, {}]", percent_text(*low, format), percent_text(*high, format))
-             : "-";
+  return percent_interval(low.value_or(NAN), high.value_or(NAN), format);
 }
 
 std::string role_cell(const RoleRecord& r, Medium medium) {
@@ -169,9 +167,9 @@ std::string expected_cell(const Record& r, Medium medium) {
   if (medium == Medium::html) {
     std::string shown = html_figure(measure, j.predicted);
     if (j.predicted_low && j.predicted_high)
-      shown += fmt::format(" <small>[{}, {}]</small>", html_figure(measure, j.predicted_low),
-                           html_figure(measure, j.predicted_high));
-    if (fails) shown += " <small class=\"verdict fails\">fails</small>";
+      shown += html_interval(html_figure(measure, j.predicted_low),
+                             html_figure(measure, j.predicted_high));
+    if (fails) shown += kFails;
     return html_number_cell(j.predicted, shown);
   }
   if (!j.predicted) return medium == Medium::terminal ? "-" : "";

@@ -19,6 +19,12 @@
 #include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
+
+std::string capitalised(std::string text) {
+  if (!text.empty()) text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  return text;
+}
+
 namespace {
 
 struct Figure {
@@ -142,12 +148,9 @@ std::string subject(const std::vector<Record>& records) {
     if (!r.net.empty()) nets.insert(r.net);
     if (!r.data.empty()) data.insert(r.data);
   }
-  std::string question =
+  const std::string question =
       asks_for_layers(records) ? ranking_question(records) : "accuracy against bits";
-  if (nets.empty() || data.empty()) {
-    question[0] = static_cast<char>(question[0] - 'a' + 'A');
-    return question;
-  }
+  if (nets.empty() || data.empty()) return capitalised(question);
   return fmt::format("{} on {}: {}", joined(nets, ", "), joined(data, ", "), question);
 }
 
@@ -220,9 +223,9 @@ Json point_choices(const std::vector<Record>& records, const Json& layers) {
 /// The words of charts that are about what the rows are judged by.
 CaptionWords measure_words(const std::vector<Record>& records) {
   const Measure& measure = measure_of(records);
-  std::string name = measure.words;
-  name[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(name[0])));
-  return {{"figure", name}, {"axis", measure.title}, {"better", measure.falls ? "less" : "more"}};
+  return {{"figure", capitalised(measure.words)},
+          {"axis", measure.title},
+          {"better", measure.falls ? "less" : "more"}};
 }
 
 std::string worded(std::string_view chart, const std::vector<Record>& records) {
@@ -261,8 +264,7 @@ std::string unit_control(const std::vector<std::string>& units) {
 
 CaptionWords caption_words(const std::vector<Record>& records) {
   CaptionWords words = measure_words(records);
-  std::string& shared = words["conditions"] = conditions(records);
-  shared[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(shared[0])));
+  words["conditions"] = capitalised(conditions(records));
   words["ignored"] = ignored_words(records);
   return words;
 }

@@ -74,6 +74,9 @@ Json paper_page(const std::vector<NamedChart>&, const Json& datasets, const Repo
 std::string figures_html(const std::vector<Asset>& charts, const Json& datasets,
                          const CaptionWords& words, std::vector<std::string>& absent);
 
+/// With a capital letter first.
+std::string capitalised(std::string text);
+
 /// `page` without the text from {{#name}} to {{/name}}, or, where `keep`, without these
 /// two marks.
 std::string with_section(std::string_view page, std::string_view name, bool keep);

@@ -88,8 +88,7 @@ std::string judged_prediction_cell(const Configuration& c) {
   const std::string cell = html_predicted_cell(c.mean);
   if (outputs.fails <= outputs.holds) return cell;
   constexpr std::string_view kEnd = "</td>";
-  return cell.substr(0, cell.size() - kEnd.size()) +
-         " <small class=\"verdict fails\">fails</small></td>";
+  return cell.substr(0, cell.size() - kEnd.size()) + kFails + std::string(kEnd);
 }
 
 /// The bits of weights that products read, where biases and norms make the mean another.

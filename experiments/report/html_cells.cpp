@@ -35,6 +35,10 @@ std::string html_number_cell(const std::optional<double>& value, const std::stri
              : fmt::format("<td class=\"n\" data-v=\"\">{}</td>", shown);
 }
 
+std::string html_interval(const std::string& low, const std::string& high) {
+  return fmt::format(" <small>[{}, {}]</small>", low, high);
+}
+
 std::string html_verdict_cell(Verdict verdict, const std::string& shown) {
   return fmt::format("<td class=\"verdict {}\">{}</td>", to_string(verdict), shown);
 }
@@ -64,7 +68,7 @@ std::string html_share(const std::optional<double>& x, const std::optional<doubl
     return html_number(share ? std::optional(shown_percent(*share)) : std::nullopt, 2, sign);
   };
   std::string out = percent(x);
-  if (low && high) out += fmt::format(" <small>[{}, {}]</small>", percent(low), percent(high));
+  if (low && high) out += html_interval(percent(low), percent(high));
   return out;
 }
 
@@ -79,9 +83,8 @@ std::string html_change_cell(const Record& r) {
   std::string out = html_figure(*judged.measure, judged.difference, true);
   if (judged.difference_low && judged.difference_high &&
       *judged.difference_low < *judged.difference_high)
-    out += fmt::format(" <small>[{}, {}]</small>",
-                       html_figure(*judged.measure, judged.difference_low, true),
-                       html_figure(*judged.measure, judged.difference_high, true));
+    out += html_interval(html_figure(*judged.measure, judged.difference_low, true),
+                         html_figure(*judged.measure, judged.difference_high, true));
   return html_number_cell(judged.difference, out);
 }
 
@@ -104,7 +107,7 @@ std::string html_predicted_cell(const Record& r) {
   std::string text = html_number(r.predicted_sqnr_db, 1);
   if (!r.predicted_sqnr_db && !r.left_out.empty())
     text += fmt::format(" <small class=\"why\">{}</small>", html_text(r.left_out));
-  if (r.sqnr_missed()) text += " <small class=\"verdict fails\">fails</small>";
+  if (r.sqnr_missed()) text += kFails;
   if (r.unit_ignored()) text += " <small>unit left out</small>";
   return html_number_cell(r.predicted_sqnr_db, text);
 }
@@ -127,6 +130,10 @@ std::string html_table_start(const std::string& label, const std::vector<std::st
                        html_text(title.substr(numeric ? 1 : 0)));
   }
   return out + "</tr></thead><tbody>";
+}
+
+std::vector<std::string> html_finding_titles(const char* first) {
+  return {first, ">Predicted ± tolerance", ">Measured ± half of 95 %", ">95 %", "Verdict"};
 }
 namespace {
 
@@ -212,10 +219,7 @@ std::string failed_table(const std::vector<FailedPrediction>& failed) {
   out +=
       "</h3>" + html_table_start("Failed predictions", {"Kind", "Layer", "Role", "Format",
                                                         ">Predicted, dB", ">Measured, dB", "Why"});
-  const auto db = [](double x) {
-    const std::optional<double> finite = std::isfinite(x) ? std::optional(x) : std::nullopt;
-    return html_number_cell(finite, html_number(finite, 2));
-  };
+  const auto db = [](double x) { return html_number_cell(known(x), html_number(known(x), 2)); };
   for (std::size_t i = 0; i < std::min(kWorstShown, failed.size()); ++i) {
     const FailedPrediction& f = failed[i];
     out += "<tr>" + html_text_cell(f.what) + html_text_cell(f.layer) + html_text_cell(f.role) +

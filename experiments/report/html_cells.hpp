@@ -16,6 +16,10 @@ inline constexpr const char* kNone = "–";
 std::string html_number(const std::optional<double>& x, int digits, bool sign = false);
 /// A right-aligned cell: `shown` is HTML, `value` is what sorting compares.
 std::string html_number_cell(const std::optional<double>& value, const std::string& shown);
+/// An interval in small print behind a number.
+std::string html_interval(const std::string& low, const std::string& high);
+/// The mark of a prediction that fails.
+inline constexpr const char* kFails = " <small class=\"verdict fails\">fails</small>";
 /// A cell in the colour of the verdict; `shown` is HTML.
 std::string html_verdict_cell(Verdict, const std::string& shown);
 /// A cell of untrusted text.
@@ -40,5 +44,7 @@ std::string html_gained_cell(const Record&);
 std::string html_table_start(const std::string& label, const std::vector<std::string>& titles,
                              const std::string& attributes = "");
 inline constexpr const char* kTableEnd = "</tbody></table></div>";
+/// Titles of a table of findings; `first` heads what they are about.
+std::vector<std::string> html_finding_titles(const char* first);
 
 }  // namespace numemu::experiments

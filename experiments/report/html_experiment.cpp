@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <iterator>
 #include <map>
@@ -91,8 +90,7 @@ std::string claims_part(const ExperimentFile& file) {
                  : fmt::format("<td class=\"published\">{}</td>", html_text(published[i]));
     rows += claim_row(claims[i], cell, verdict_text(file, claims[i]));
   }
-  std::vector<std::string> header = {"Claimed", ">Predicted ± tolerance",
-                                     ">Measured ± half of 95 %", ">95 %", "Verdict"};
+  std::vector<std::string> header = html_finding_titles("Claimed");
   if (!published.empty()) header.insert(header.begin() + 1, "Published");
   std::string all = "All claims: " + verdict_words(counts);
   if (const std::size_t untested = claims.size() - counts.compared(); untested > 0)
@@ -103,8 +101,7 @@ std::string claims_part(const ExperimentFile& file) {
 
 /// All of them, or those with another verdict than holds.
 std::string findings_table(const std::vector<Finding>& findings, bool only_not_held) {
-  std::string out = html_table_start("Findings", {"Finding", ">Predicted ± tolerance",
-                                                  ">Measured ± half of 95 %", ">95 %", "Verdict"});
+  std::string out = html_table_start("Findings", html_finding_titles("Finding"));
   for (const Finding& finding : findings) {
     if (!only_not_held || finding.verdict != Verdict::holds) out += finding_row(finding);
   }
@@ -170,10 +167,8 @@ std::string sentences_part(const std::vector<std::string>& all) {
 
 /// The question, or the name where a file has none.
 std::string heading(const ExperimentFile& experiment) {
-  std::string question = experiment.question;
-  if (question.empty()) return "Experiment: " + experiment.name;
-  question[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(question[0])));
-  return question + "?";
+  if (experiment.question.empty()) return "Experiment: " + experiment.name;
+  return capitalised(experiment.question) + "?";
 }
 
 constexpr std::size_t kDensePoints = 12;  // from here on error bars would hide the line

@@ -25,8 +25,6 @@ std::string number(const std::optional<double>& x, int digits) {
   return x ? fmt::format("{:.{}f}", *x, digits) : "";
 }
 
-constexpr const char *kPredicted = "predicted ± tolerance", *kMeasured = "measured ± half of 95 %";
-
 /// Predicted, measured and the interval.
 std::array<std::string, 3> numbers_of(const Finding& finding) {
   return {figure_text(finding.predicted, finding.tolerance, ""),
@@ -56,7 +54,7 @@ std::string experiment_part(const ExperimentFile& experiment) {
                     paragraph(experiment.question, "?") + paragraph(answer_of(experiment), "") +
                     paragraph(experiment.source, "");
   const std::vector<std::string> published = published_figures(experiment);
-  std::vector<std::string> header = {"claimed", "worst finding", kPredicted, kMeasured,
+  std::vector<std::string> header = {"claimed", "worst finding", kPredictedTitle, kMeasuredTitle,
                                      "95 %",    "verdict",       "findings"};
   if (!published.empty()) header.insert(header.begin() + 1, "published");
   if (!experiment.claims.empty()) out += table_head(header);
@@ -79,7 +77,7 @@ std::string experiment_part(const ExperimentFile& experiment) {
     out += "\nNumbers are those of the worst finding of each claim.\n\n";
   for (const std::string& sentence : experiment.sentences)
     out += "- " + markdown_cell(sentence) + "\n";
-  out += "\n" + table_head({"finding", kPredicted, kMeasured, "95 %", "verdict"});
+  out += "\n" + table_head({"finding", kPredictedTitle, kMeasuredTitle, "95 %", "verdict"});
   for (const Finding& finding : experiment.findings) {
     const auto [predicted, measured, interval] = numbers_of(finding);
     out += table_line(

@@ -27,6 +27,9 @@ std::string spread_text(double half, const char* sign = "±");
 /// A figure of a finding, which may be decibels or thousandths, with what it may be off by: "1.234
 /// ± 0.012"; `none` where it is not finite.
 std::string figure_text(double x, double half, const char* none, const char* sign = "±");
+/// Titles of the columns of such figures.
+inline constexpr const char *kPredictedTitle = "predicted ± tolerance",
+                            *kMeasuredTitle = "measured ± half of 95 %";
 /// The interval of a finding: "[1.201, 1.267]"; `none` where an end is not finite.
 std::string interval_text(double low, double high, const char* none);
 

@@ -346,7 +346,7 @@ std::string score_text(const Record& record, const std::string& name) {
   if (!score || !score->value) return "";
   std::string text = fmt::format("{:.4g}", *score->value);
   if (score->ci95 && score->ci95->known())
-    text += fmt::format(" [{:.4g}, {:.4g}]", *score->ci95->low, *score->ci95->high);
+    text += " " + interval_text(*score->ci95->low, *score->ci95->high, "");
   return text;
 }
 

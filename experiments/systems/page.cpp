@@ -275,9 +275,10 @@ std::string systems_markdown(const std::vector<ConcludedRun>& runs) {
   for (const System& system : published_systems()) {
     out += fmt::format("\n## {}\n{}: `{}`\n\n", markdown_cell(system.name),
                        markdown_cell(system.paper), commands_of(system));
-    out +=
-        "| published claim | run; worst finding | predicted ± tolerance | measured ± half of 95 % "
-        "| 95 % | verdict |\n|---|---|---:|---:|---|---|\n";
+    out += fmt::format(
+        "| published claim | run; worst finding | {} | {} | 95 % | verdict |\n"
+        "|---|---|---:|---:|---|---|\n",
+        kPredictedTitle, kMeasuredTitle);
     for (const PublishedClaim& claim : system.claims) out += markdown_rows(claim, runs);
   }
   return out;
@@ -305,9 +306,7 @@ std::string systems_html(const std::vector<ConcludedRun>& runs, const ReportAsse
   }
   std::string section = "<section aria-label=\"Published systems\">\n<p class=\"answer\">" +
                         html_text(answer(tally(runs))) + "</p>" + overview(runs) +
-                        html_table_start("Published claims",
-                                         {"Published claim", ">Predicted ± tolerance",
-                                          ">Measured ± half of 95 %", ">95 %", "Verdict"},
+                        html_table_start("Published claims", html_finding_titles("Published claim"),
                                          " class=\"claims\"") +
                         rows + kTableEnd;
   if (!assets.libraries.empty()) section += experiment_figures(figures);
@@ -333,8 +332,7 @@ Json systems_paper(const std::vector<ConcludedRun>& runs, const ReportAssets& as
 
 ResultTable systems_table(const std::vector<ConcludedRun>& runs) {
   ResultTable out{"published systems",
-                  {"system", "published claim", "run", "predicted ± tolerance",
-                   "measured ± half of 95 %", "verdict"},
+                  {"system", "published claim", "run", kPredictedTitle, kMeasuredTitle, "verdict"},
                   {}};
   for (const System& system : published_systems()) {
     for (const PublishedClaim& claim : system.claims) {
