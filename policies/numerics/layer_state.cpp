@@ -21,14 +21,20 @@ const RoleQuantizer* pointer(const std::optional<RoleQuantizer>& q) { return q ?
 
 }  // namespace
 
-LayerState::LayerState(LayerRecipe layer, net::Role of_right)
-    : recipe(std::move(layer)), right(of_right) {
+LayerQuantizers quantizers_of(const LayerRecipe& recipe) {
+  LayerQuantizers quantizers;
   for (const RoleRow& row : role_table()) {
     for (const RoleRow::Part& part : row.parts)
       quantizers[part.part] = quantizer_of(recipe[part.part]);
   }
-  second = quantizer_of(recipe.role(right, net::GemmKind::fprop));
+  return quantizers;
 }
+
+LayerState::LayerState(LayerRecipe layer, net::Role of_right)
+    : recipe(std::move(layer)),
+      right(of_right),
+      quantizers(quantizers_of(recipe)),
+      second(quantizer_of(recipe.role(right, net::GemmKind::fprop))) {}
 
 net::Role LayerState::operand(const net::Product& p, net::Side which) const {
   return reads_second(p, which) ? right : p.side(which).role;

@@ -35,14 +35,18 @@ struct ResultCodes {
   bool fused = false;  ///< they are those of what is fused with the operator, a ReLU say
 };
 
-/// Of a layer that multiplies, or (for the roles vector, saved, state and exchange) of any node:
-/// what its LayerRecipe says, looked up once, and what changes while a network runs.
+/// Those of all roles of a layer.
+using LayerQuantizers = PerRolePart<std::optional<RoleQuantizer>>;
+LayerQuantizers quantizers_of(const LayerRecipe&);
+
+/// Of a layer that multiplies: what its LayerRecipe says, looked up once, and what changes while a
+/// network runs.
 struct LayerState {
   explicit LayerState(LayerRecipe, net::Role right = net::Role::activation);
 
   LayerRecipe recipe;
   net::Role right;  ///< activation, key or value: what `second` is of
-  PerRolePart<std::optional<RoleQuantizer>> quantizers;
+  LayerQuantizers quantizers;
   std::optional<RoleQuantizer> second;  ///< right operand of fprop where it is an activation
 
   /// What a side of a product holds: its role, or key or value.
@@ -64,7 +68,6 @@ struct LayerState {
   std::atomic<bool> weight_ready = false;
   PlainOperand frozen_weight;
   std::shared_ptr<const unit::PreparedOperand> prepared_weight;  ///< of frozen_weight, for fprop
-  net::SharedTensor frozen_table;                                ///< role embedding
 
   using PerOperand = std::array<std::array<SharedCounts, 3>, 3>;
   PerOperand counts;  ///< [kind][role]

@@ -3,24 +3,18 @@
 #include <fmt/format.h>
 
 #include <cctype>
-#include <cmath>
 #include <map>
 #include <optional>
 #include <utility>
 
 #include "emu/net/numerics.hpp"
-#include "emu/net/ops/elementwise.hpp"
-#include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "policies/calibrate/reference.hpp"
 #include "policies/calibrate/static_scale.hpp"
 #include "policies/numerics/operands/operand_scales.hpp"
 #include "policies/numerics/plain_operand.hpp"
-#include "policies/numerics/random_identity.hpp"
 #include "policies/numerics/recipe_product.hpp"
 #include "policies/numerics/static_calibration.hpp"
-#include "policies/numerics/stored_tensor.hpp"
-#include "policies/numerics/unit_sum.hpp"
 #include "policies/recipe/role_quantizer.hpp"
 #include "policies/recipe/unit_operands.hpp"
 #include "policies/state_bytes.hpp"
@@ -127,23 +121,6 @@ void fix(std::optional<RoleQuantizer>& quantizer, FixedScales scales) {
   quantizer.emplace(policy);
 }
 
-/// An infinite or NaN element and its place.
-struct Special {
-  std::size_t at;
-  float value;
-};
-
-/// Those of a tensor, which becomes zero there.
-std::vector<Special> take_specials(net::Tensor& x) {
-  std::vector<Special> specials;
-  for (std::size_t i = 0; i < x.data.size(); ++i) {
-    if (std::isfinite(x.data[i])) continue;
-    specials.push_back({i, x.data[i]});
-    x.data[i] = 0;
-  }
-  return specials;
-}
-
 std::string counts_name(std::string_view layer, net::Role role, net::GemmKind kind) {
   return fmt::format("recipe/counts/{}/{}/{}", layer, net::to_string(role), net::to_string(kind));
 }
@@ -158,7 +135,11 @@ void load_counts(const std::string& name, const std::string& bytes, SharedCounts
 
 }  // namespace
 
-RoleNumerics::RoleNumerics(const BoundRecipe& recipe) : recipe_(recipe) {
+RoleNumerics::RoleNumerics(const BoundRecipe& recipe)
+    : RoleNumerics(recipe, stored_roles(recipe)) {}
+
+RoleNumerics::RoleNumerics(const BoundRecipe& recipe, std::unique_ptr<StoredRoles> stored)
+    : Forwarding(*stored), recipe_(recipe), stored_(std::move(stored)) {
   const std::string& where = recipe.where();
   std::vector<std::string> names;
   const bool one_sample = takes_one_sample(recipe.graph());
@@ -180,16 +161,9 @@ RoleNumerics::RoleNumerics(const BoundRecipe& recipe) : recipe_(recipe) {
     require_shifted(recipe->calibration(), *layer, two, name, where);
   }
   for (const net::Node& node : recipe.graph().nodes) {
-    const LayerRecipe& r = recipe.layer(node.name);
-    nodes_[node.name] = std::make_unique<LayerState>(r);
-    for (const RoleRow& row : role_table()) {
-      for (const RoleRow::Part& part : row.parts) stores_ = stores_ || (row.stored && r[part.part]);
-    }
     if (!layers_.contains(node.name)) names.push_back(node.name);
   }
   recipe->require_matches(names, where);
-  for (const net::Parameter* parameter : recipe.graph().parameters())
-    parameters_.push_back(parameter->name);
 }
 
 void RoleNumerics::use_scales(std::string_view name, RolePart part, FixedScales scales) {
@@ -320,123 +294,6 @@ void RoleNumerics::product(const net::Step& step, const net::Product& product) {
   }
 }
 
-net::SharedTensor RoleNumerics::table(const net::Step& step, std::string_view name,
-                                      const net::Tensor& parameter) {
-  LayerState* const node = node_of(name);
-  // Scales of quantizers are no tables: they have no rows.
-  if (node == nullptr || !node->quantizers[RolePart::embedding] || parameter.shape.size() < 2)
-    return nullptr;
-  const auto quantized = [&] {
-    auto values = std::make_shared<net::Tensor>(parameter);
-    RandomPiece random;
-    if (node->quantizers[RolePart::embedding]->stochastic())
-      random.source = stored_random(recipe_->seed(), name, "embedding", step, "fprop");
-    fake_quantize(*node->quantizers[RolePart::embedding], values->shape, values->data.data(), 1,
-                  random);
-    return values;
-  };
-  if (!frozen_ || step.phase == net::Phase::training) return quantized();
-  const std::lock_guard lock(node->weight_mutex);
-  if (node->frozen_table == nullptr) node->frozen_table = quantized();
-  return node->frozen_table;
-}
-
-LayerState* RoleNumerics::node_of(std::string_view name) const {
-  if (!stores_) return nullptr;
-  const auto found = nodes_.find(name);
-  if (found != nodes_.end()) return found->second.get();
-  // "conv1.weight" belongs to the node "conv1".
-  const auto owner = nodes_.find(name.substr(0, name.rfind('.')));
-  return owner != nodes_.end() ? owner->second.get() : nullptr;
-}
-
-void RoleNumerics::store(const net::Step& step, const RoleQuantizer& quantizer,
-                         const net::Shape& shape, float* x, std::int64_t samples,
-                         std::string_view layer_name, std::string_view role,
-                         std::string_view use) const {
-  RandomPiece random;
-  if (quantizer.stochastic()) {
-    const bool inference = step.phase == net::Phase::inference;
-    random.source = stored_random(recipe_->seed(), layer_name, role, step, use);
-    if (inference && !shape.empty() && shape[0] > 0)
-      random.first = step.first_sample() * (net::element_count(shape) / shape[0]);
-  }
-  fake_quantize(quantizer, shape, x, samples, random);
-}
-
-void RoleNumerics::vector_result(const net::Step& step, std::string_view name, std::string_view,
-                                 net::Tensor& x) {
-  const LayerState* const node = node_of(name);
-  if (node == nullptr || !node->quantizers[RolePart::vector]) return;
-  const bool apart = frozen_ && step.phase == net::Phase::inference && !x.shape.empty();
-  // The -infinity of a mask is not a number to round: it would saturate, or make its block NaN.
-  const std::vector<Special> specials = take_specials(x);
-  store(step, *node->quantizers[RolePart::vector], x.shape, x.data.data(), apart ? x.dim(0) : 1,
-        name, "vector", "fprop");
-  for (const Special& special : specials) x.data[special.at] = special.value;
-}
-
-net::Saved RoleNumerics::save(const net::Step& step, const net::Kept& kept,
-                              const net::SharedTensor& tensor) {
-  const LayerState* const node = node_of(kept.layer);
-  const bool linear = kept.use == net::Use::linear, sign = kept.use == net::Use::sign;
-  if (node == nullptr || !node->quantizers[RolePart::saved] || !(linear || sign)) return {tensor};
-  if (sign) return {.tensor = nullptr, .shape = tensor->shape, .packed = pack_signs(*tensor)};
-  RandomPiece random;
-  if (node->quantizers[RolePart::saved]->stochastic())
-    random.source = stored_random(recipe_->seed(), kept.layer, "saved", step, "save");
-  FlagCounts flags;
-  return {.tensor = nullptr,
-          .shape = tensor->shape,
-          .packed = pack(*node->quantizers[RolePart::saved], *tensor, random, flags)};
-}
-
-net::SharedTensor RoleNumerics::restore(const net::Step&, const net::Kept& kept, net::Saved saved) {
-  if (saved.tensor != nullptr) return saved.tensor;
-  return std::make_shared<const net::Tensor>(
-      kept.use == net::Use::sign ? restore_signs(saved.shape, saved.packed)
-                                 : restore_packed(*node_of(kept.layer)->quantizers[RolePart::saved],
-                                                  saved.shape, saved.packed));
-}
-
-void RoleNumerics::optimizer_state(const net::Step& step, std::string_view parameter,
-                                   std::string_view name, net::Tensor& state) {
-  const LayerState* const node = node_of(parameter);
-  if (node == nullptr || !(*node)[state_part(name)]) return;
-  store(step, *(*node)[state_part(name)], state.shape, state.data.data(), 1, parameter, "state",
-        name);
-}
-
-std::unique_ptr<net::Exchange> RoleNumerics::exchange(const net::Step& step,
-                                                      const net::Senders& senders) {
-  const ExchangePolicy& policy = recipe_->exchange();
-  net::ExchangeLinks links{.order = senders.order.value_or(policy.order), .carry = {}, .add = {}};
-  if (stores_) {
-    links.carry = [this, step](std::size_t p, std::string_view sender, net::Tensor& x) {
-      const std::string& name = parameters_.at(p);
-      const LayerState* const node = node_of(name);
-      if (node == nullptr || !node->quantizers[RolePart::exchange])
-        return stored_bits(std::nullopt, x.shape);
-      const RoleQuantizer& quantizer = *node->quantizers[RolePart::exchange];
-      store(step, quantizer, x.shape, x.data.data(), 1, name, "exchange", sender);
-      return stored_bits(quantizer.policy(), x.shape);
-    };
-  }
-  if (policy.unit != nullptr) {
-    links.add = [this, &policy, step](std::size_t p, std::string_view name,
-                                      std::span<const float* const> addends, std::int64_t n,
-                                      float* sum) {
-      const std::string use = fmt::format("exchange/{}", name);
-      add_on_unit(*policy.unit, addends, n, sum, [&](std::int64_t tile) {
-        return net::ProductRandom{
-            recipe_->seed(),
-            tensor_word(fmt::format("{}/{}/{}/{}", parameters_.at(p), use, step.index, tile))};
-      });
-    };
-  }
-  return net::make_exchange(senders.workers, std::move(links));
-}
-
 void RoleNumerics::freeze(const net::Graph& graph, const Calibration& calibration,
                           const ReadInput& read, SeenTensors* shared) {
   forget_weights();
@@ -450,7 +307,7 @@ void RoleNumerics::freeze(const net::Graph& graph, const Calibration& calibratio
     if (layer->second) layer->second_scale = layer->second->policy().fixed_scale();
     scales.add(name, *layer);
   }
-  frozen_ = true;
+  stored_->freeze();
   // Layer by layer, as the pass computes them: no more than a pass is in memory.
   if (scales.take_known())
     calibration.for_each([&](std::int64_t first, const std::vector<net::Tensor>& inputs) {
@@ -469,7 +326,7 @@ void RoleNumerics::forget_weights() {
     layer->reads_weight = false;
     layer->prepared_weight.reset();
   }
-  for (auto& [name, node] : nodes_) node->frozen_table.reset();
+  stored_->forget_tables();
 }
 
 StaticScales RoleNumerics::static_scales() const {

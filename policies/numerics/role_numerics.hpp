@@ -18,14 +18,27 @@
 
 namespace numemu::policies {
 
-/// Numerics of the roles, units and calibration of a recipe. Dynamic until freeze(): every product
+/// Numerics of the roles that are no operands or results of products: what becomes of tensors as
+/// they are stored, kept for backward or sent, and of results between operators
+/// (stored_roles.cpp).
+class StoredRoles : public net::Numerics {
+ public:
+  /// From now on tables are quantized once, and results of inference sample by sample.
+  virtual void freeze() = 0;
+  /// Tables changed.
+  virtual void forget_tables() = 0;
+};
+std::unique_ptr<StoredRoles> stored_roles(const BoundRecipe&);
+
+/// Numerics of the roles, units and calibration of a recipe: its own are products, the rest is
+/// that of StoredRoles. Dynamic until freeze(): every product
 /// computes its scales from the current operands, unless a policy above gave it one. After
 /// freeze(): weights are quantized once and activation scales come from calibration (inference, any
 /// threads). Scales that are not calibrated are then those of each sample for itself: the tensor
 /// scale of a block format, the calibration rule `dynamic`, and the roles vector and output; rows
 /// and blocks have their own always. So the result of a sample does not depend on its neighbours
 /// (docs/adr/0001).
-class RoleNumerics : public net::Numerics {
+class RoleNumerics : public net::Forwarding {
  public:
   /// Throws Error when a pattern matches no layer or a role cannot be applied.
   explicit RoleNumerics(const BoundRecipe&);
@@ -61,19 +74,6 @@ class RoleNumerics : public net::Numerics {
   void hear_units(std::function<void(const net::Product&)> heard) { heard_ = std::move(heard); }
 
   void product(const net::Step&, const net::Product&) override;
-  net::SharedTensor table(const net::Step&, std::string_view layer,
-                          const net::Tensor& parameter) override;
-  net::Saved save(const net::Step&, const net::Kept&, const net::SharedTensor&) override;
-  net::SharedTensor restore(const net::Step&, const net::Kept&, net::Saved) override;
-  /// Infinite and NaN elements stay as they are.
-  void vector_result(const net::Step& step, std::string_view layer, std::string_view op,
-                     net::Tensor&) override;
-  void optimizer_state(const net::Step&, std::string_view parameter, std::string_view name,
-                       net::Tensor&) override;
-  net::NormRule norm(const net::Step&, std::string_view) override {
-    return {.synchronised = recipe_->exchange().synchronised};
-  }
-  std::unique_ptr<net::Exchange> exchange(const net::Step&, const net::Senders&) override;
   /// Those of all layers, in their order.
   std::vector<std::int64_t> counts() const override;
   void add_counts(std::span<const std::int64_t> more) override;
@@ -100,20 +100,12 @@ class RoleNumerics : public net::Numerics {
  private:
   using Layers = std::map<std::string, std::unique_ptr<LayerState>, std::less<>>;
 
+  RoleNumerics(const BoundRecipe&, std::unique_ptr<StoredRoles>);
   LayerState& layer(std::string_view name) const;
-  /// Rewrites a stored tensor by the policy of its role.
-  void store(const net::Step&, const RoleQuantizer&, const net::Shape&, float* x,
-             std::int64_t samples, std::string_view layer, std::string_view role,
-             std::string_view use) const;
-  /// Of a parameter or a node; null where the recipe has none of that name.
-  LayerState* node_of(std::string_view name) const;
 
   const BoundRecipe recipe_;
   Layers layers_;  ///< that multiply
-  Layers nodes_;   ///< every node and input, for the other roles
-  std::vector<std::string> parameters_;
-  bool stores_ = false;  ///< some node has a role vector, saved, state or exchange
-  bool frozen_ = false;
+  const std::unique_ptr<StoredRoles> stored_;
   std::function<void(const net::Product&)> heard_;
 };
 
