@@ -29,13 +29,12 @@ namespace {
                      layer));
 }
 
+/// An exported network has its weights and the codes of its activations, and no other tensor in few
+/// bits.
 void require_no_other_roles(const std::string& layer, const LayerRecipe& r) {
-  const std::pair<const char*, const std::optional<RolePolicy>*> roles[] = {
-      {"vector", &r[RolePart::vector]},
-      {"output", &r[RolePart::output]},
-      {"embedding", &r[RolePart::embedding]}};
-  for (const auto& [name, role] : roles) {
-    if (*role) refuse(layer, fmt::format("role {}", name));
+  for (const RoleRow& row : role_table()) {
+    const bool of_inference = row.stored ? !row.training : row.role == net::Role::output;
+    if (of_inference && r[row.parts.front().part]) refuse(layer, "role " + row.name());
   }
 }
 
