@@ -9,6 +9,7 @@
 #include <set>
 
 #include "formats/error.hpp"
+#include "formats/storage/json_reader.hpp"
 #include "policies/canonical_json.hpp"
 #include "policies/recipe/choices.hpp"
 #include "policies/recipe/recipe.hpp"
@@ -98,6 +99,16 @@ TEST_CASE("policies: docs/recipes.md has the row of each, and no other", "[fast]
        at = section.find("\n| `", at + 1))
     ++rows;
   CHECK(rows == all_policies().size());
+}
+
+TEST_CASE("policies: docs/architecture.md has their order", "[fast]") {
+  std::string order;
+  int place = 0;
+  for (const PolicySlot& slot : policy_slots())
+    order += fmt::format("{}. `{}`\n", ++place, slot.key);
+  INFO(order);
+  const std::string page = read_text(NUMEMU_SOURCE "/docs/architecture.md");
+  CHECK(page.find("\n\n" + order + std::to_string(place + 1) + ". roles, units") != page.npos);
 }
 
 TEST_CASE("policies: a row shows options of every type", "[fast]") {

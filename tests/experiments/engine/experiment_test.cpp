@@ -1,12 +1,15 @@
 // Experiments: the table, what all their settings take, the JSON.
 #include "experiments/engine/experiment.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <set>
 #include <string_view>
 #include <utility>
 
+#include "formats/storage/json_reader.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/smoke_run.hpp"
 #include "tests/files.hpp"
@@ -46,6 +49,14 @@ TEST_CASE("experiments have names of their own and settings for every size", "[f
   }
   CHECK_THAT(message_of([] { find_experiment("sensitivty"); }),
              Catch::Contains("did you mean 'sensitivity'"));
+}
+
+TEST_CASE("docs/experiments.md lists every experiment", "[fast]") {
+  const std::string page = read_text(NUMEMU_SOURCE "/docs/experiments.md");
+  for (const Experiment* experiment : all_experiments()) {
+    const std::string name = experiment->name;
+    CHECK_THAT(page, Catch::Contains(fmt::format("\n| [{}](experiments/{}.md) | ", name, name)));
+  }
 }
 
 TEST_CASE("what the smallest size cannot show gets no verdict there", "[fast]") {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "formats/random.hpp"
+#include "formats/storage/json_reader.hpp"
 #include "tests/catch.hpp"
 
 namespace numemu::experiments::scores_test {
@@ -96,6 +97,15 @@ TEST_CASE("scores of classes, maps, values and outputs", "[fast]") {
                     Catch::StartsWith("metric mse needs numbers as targets, and the data set s has "
                                       "no targets (an array y gives them)"));
   CHECK_THROWS_WITH(net::scores_for(images, {"topp5"}), Catch::Contains("top5"));
+}
+
+TEST_CASE("docs/data.md has every metric", "[fast]") {
+  const std::string page = read_text(NUMEMU_SOURCE "/docs/data.md");
+  const std::size_t begin = page.find("\n| metric | of |"), end = page.find("\n\n", begin);
+  REQUIRE(begin != page.npos);
+  const std::string table = page.substr(begin, end - begin);
+  for (const std::string& name : net::score_names())
+    CHECK_THAT(table, Catch::Contains("`" + name + "`"));
 }
 
 TEST_CASE("the AUC of any resample is that of its pairs, counted one by one", "[fast]") {

@@ -75,6 +75,14 @@ TEST_CASE("docs: every option of an optimizer or objective has its row", "[fast]
   }
 }
 
+TEST_CASE("docs: every role has its row", "[fast]") {
+  const std::string text = page();
+  const std::size_t begin = text.find("\n| role | tensors |\n"), end = text.find("\n\n", begin);
+  REQUIRE(begin != text.npos);
+  const std::string table = text.substr(begin, end - begin);
+  for (const std::string& name : role_names()) CHECK_THAT(table, Catch::Contains("`" + name + "`"));
+}
+
 TEST_CASE("docs: every recipe is read and comes back from its canonical form", "[fast]") {
   CHECK(recipes().size() >= 8);
   for (const std::string& text : recipes()) {

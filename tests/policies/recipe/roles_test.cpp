@@ -1,6 +1,8 @@
 // All roles together: names, split gradients, the typed view, patches.
 #include "policies/recipe/roles.hpp"
 
+#include <algorithm>
+
 #include "formats/error.hpp"
 #include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
@@ -27,14 +29,20 @@ LayerRecipe typed(const std::string& text) {
 
 TEST_CASE("roles: every role of the schema is there and null by default", "[fast]") {
   const Json roles = canonical("null");
-  CHECK(role_names() == std::vector<std::string>{"weight", "activation", "gradient", "vector",
-                                                 "output", "saved", "state", "exchange",
-                                                 "embedding", "key", "value"});
-  CHECK(roles.size() == role_names().size() - 3);
-  for (const std::string& name : role_names()) {
-    const bool optional = name == "embedding" || name == "key" || name == "value";
-    CHECK(roles.contains(name) == !optional);  // older canonical forms are as they were
-    if (!optional) CHECK(roles[name].is_null());
+  // Of every recipe, whose keys and those of its rows hash them: a role that comes later is
+  // optional.
+  const std::vector<std::string> always = {"weight", "activation", "gradient", "vector",
+                                           "output", "saved",      "state",    "exchange"};
+  CHECK(roles.size() == always.size());
+  std::vector<std::string> first = role_names();
+  first.resize(always.size());
+  CHECK(first == always);
+  for (const RoleRow& row : role_table()) {
+    INFO(row.name());
+    const bool optional = std::ranges::find(always, row.name()) == always.end();
+    CHECK(row.optional == optional);
+    CHECK(roles.contains(row.name()) == !optional);
+    if (!optional) CHECK(roles[row.name()].is_null());
   }
   CHECK_THROWS_WITH(canonical(R"({"weights": null})"), Contains("did you mean 'weight'"));
   CHECK_THROWS_WITH(canonical(R"({"weight": "int4"})"),
