@@ -30,10 +30,18 @@ constexpr std::int64_t kLargestSeed = std::int64_t{1} << 53;  // JSON numbers ar
 
 constexpr const char* kVersion = "numemu_recipe";
 
-const std::vector<std::string> kKeys = {
-    kVersion,     "seed",   "roles",  "gemms",      "update", "calibrate", "layers",
-    "penalty",    "norm",   "saved",  "exchange",   "drop",   "transform", "table",
-    "objectives", "stages", "ranges", "quantizers", "edges",  "codebooks", "learn"};
+/// In the order in which messages name them, then those of slots.def that came later.
+std::vector<std::string> keys_of_recipes() {
+  std::vector<std::string> keys = {
+      kVersion,     "seed",   "roles",  "gemms",      "update", "calibrate", "layers",
+      "penalty",    "norm",   "saved",  "exchange",   "drop",   "transform", "table",
+      "objectives", "stages", "ranges", "quantizers", "edges",  "codebooks", "learn"};
+  for (const PolicySlot& slot : policy_slots()) {
+    const std::string key(slot.object());
+    if (!key.empty() && std::ranges::find(keys, key) == keys.end()) keys.push_back(key);
+  }
+  return keys;
+}
 
 /// Where the files that a recipe names are sought.
 std::string folder_of(const std::string& where) {
@@ -95,7 +103,10 @@ ExchangePolicy read_exchange(const JsonReader& exchange, RecipeUnits& units, Jso
 
 }  // namespace
 
-const std::vector<std::string>& recipe_keys() { return kKeys; }
+const std::vector<std::string>& recipe_keys() {
+  static const std::vector<std::string> keys = keys_of_recipes();
+  return keys;
+}
 
 const unit::Unit& LayerRecipe::unit(net::GemmKind kind) const {
   return kind == net::GemmKind::dgrad ? *dgrad : kind == net::GemmKind::wgrad ? *wgrad : *fprop;
@@ -122,7 +133,7 @@ Recipe Recipe::make(Json parts, const std::string& where, std::optional<std::uin
 
 Recipe Recipe::parse(const Json& json, const std::string& where) {
   const JsonReader given(json, where);
-  given.require_keys(kKeys);
+  given.require_keys(recipe_keys());
   Json moved = with_role_keys_moved(given);
   Recipe recipe = read(given.replaced_by(moved), where);
   recipe.read_stages(given.member("stages"), std::move(moved), where);
@@ -177,7 +188,7 @@ void Recipe::read_stages(const JsonReader& stages, Json before, const std::strin
     const JsonReader entry = stages.element(i), patch = entry.member("patch");
     entry.require_keys({"from", "patch"});
     starts_.push_back(read_start(entry.member("from"), starts_));
-    patch.require_keys(kKeys);
+    patch.require_keys(recipe_keys());
     const Json moved = with_role_keys_moved(patch);
     require_stage_patch(patch.replaced_by(moved), before, recipes.back().json());
     before = merged_patch(before, moved);
