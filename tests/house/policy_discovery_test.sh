@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A scale rule, a mask rule, a penalty, an exchange rule, an optimizer and an objective are one new file each that nothing else mentions: adds the examples of
 # CONTRIBUTING.md to a configured scratch copy, sees them listed, `numemu config --print` accept the penalty, and workers train under the exchange rule. A file beside the mask rules that is
-# none is not listed. Every C++ example of that page is compiled, that of a command too. They are named `aaa`, and so is a policy of every other key:
+# none is not listed. Every C++ example of that page is compiled, that of a command too, and a role as it says: a row of a table and a hook. They are named `aaa`, and so is a policy of every other key:
 # recipes mean the same beside policies that stand before all others.
 # usage: policy_discovery_test.sh [--self-test] ROOT BUILD COMPILER [FLAG...]     (BUILD: where the libraries of this tree are)
 # --self-test: succeeds if a tree whose build does not look for new files is caught.
@@ -27,7 +27,7 @@ fi
 cmake -S "$tree" -B "$scratch/build" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" -DNUMEMU_TESTS=OFF >"$scratch/log" 2>&1 ||
   { cat "$scratch/log" && exit 1; }
 # An example is a fenced block behind the path of its file: `formats/scaling/rules/half.cpp`:
-mkdir -p "$scratch"/examples/{cli/commands,formats/scaling/rules,policies/{exchange,mask/rules,penalty},emu/net/train/{optimizers,objectives}}
+mkdir -p "$scratch"/examples/{cli/commands,formats/scaling/rules,policies/{exchange,mask/rules,numerics,penalty},emu/net/train/{optimizers,objectives}}
 awk -v folder="$scratch/examples/" '
   /`[a-z_\/]+\.cpp`:$/ { path = $0; sub(/`:$/, "", path); sub(/.*`/, "", path) }
   /^```cpp$/ { inside = 1; print path == "" ? "an example without a path" : path; next }
@@ -40,7 +40,7 @@ add() { # add EXAMPLE FOLDER COMMAND: the example as FOLDER/aaa.cpp, edited by t
   sed "s/_$name\b/_aaa/; s/\"$name\"/\"aaa\"/; $3" "$scratch/examples/$1" >"$tree/$2/aaa.cpp"
   policies+=("$2/aaa.cpp")
 }
-while read -r example; do add "$example" "${example%/*}" ""; done < <(grep -v ^cli/ "$scratch/paths")
+while read -r example; do add "$example" "${example%/*}" ""; done < <(grep -Ev '^cli/|/numerics/' "$scratch/paths")
 for kind in norm quantizers saved table transform update; do
   key=$kind
   if [[ $kind == update ]]; then key=update.rule; fi
@@ -120,3 +120,10 @@ for recipe in "$scratch/no_rule.json" "$root"/data/recipes/*.json; do
   "$scratch/numemu" config --print "$recipe" >"$scratch/with"
   cmp "$scratch/without" "$scratch/with" || { echo "means another beside new policies: $recipe" && exit 1; }
 done
+
+# A role is a row and a hook, which needs no declaration elsewhere. Last, as a row changes types that the libraries have.
+sed -n 's/^ *\(NUMEMU_ROLE(.*)\)$/\1/p' "$root/CONTRIBUTING.md" >>"$tree/emu/net/roles.def"
+sed -i "/^class Stored final/,/^};/{/^ public:/r $scratch/examples/policies/numerics/stored_roles.cpp
+}" "$tree/policies/numerics/stored_roles.cpp"
+grep -q RolePart::passed_back "$tree/policies/numerics/stored_roles.cpp"
+compile "$scratch/role.o" -fsyntax-only "$tree/policies/numerics/stored_roles.cpp"
