@@ -13,10 +13,15 @@ namespace {
 
 constexpr double kUnbounded = HUGE_VAL;
 
-/// The nearest level of each number, levels ascending.
+/// The nearest level of each number, levels ascending: std::upper_bound() without branches, which
+/// nothing could foretell.
 std::size_t level_of(const std::vector<double>& middles, double x) {
-  return static_cast<std::size_t>(std::upper_bound(middles.begin(), middles.end(), x) -
-                                  middles.begin());
+  std::size_t first = 0;
+  for (std::size_t left = middles.size(); left > 0; left /= 2) {
+    const std::size_t half = left - left / 2;
+    first += half * static_cast<std::size_t>(!(x < middles[first + half - 1]));
+  }
+  return first;
 }
 
 std::vector<double> middles_of(const std::vector<double>& levels) {
@@ -94,7 +99,10 @@ class BlockLloyd {
         chosen_(std::move(chosen)),
         levels_(static_cast<std::size_t>(count)) {
     std::vector<double> scaled(static_cast<std::size_t>(n));
-    for (std::int64_t i = 0; i < n; ++i) scaled[static_cast<std::size_t>(i)] = x[i] / scale_at(i);
+    for (std::size_t b = 0; b < chosen_.size(); ++b) {
+      for (std::int64_t i = begin_of(b); i < begin_of(b + 1); ++i)
+        scaled[static_cast<std::size_t>(i)] = x[i] / grid_[chosen_[b]];
+    }
     std::sort(scaled.begin(), scaled.end());
     // Even steps keep the tails, quantiles the middle.
     for (int k = 0; k < count; ++k) {
@@ -107,11 +115,13 @@ class BlockLloyd {
   void choose_levels() {
     const std::vector<double> middles = middles_of(levels_);
     std::vector<double> weight(levels_.size()), sum(levels_.size());
-    for (std::int64_t i = 0; i < n_; ++i) {
-      const double s = scale_at(i);
-      const std::size_t k = level_of(middles, x_[i] / s);
-      weight[k] += s * s;
-      sum[k] += s * x_[i];
+    for (std::size_t b = 0; b < chosen_.size(); ++b) {
+      const double s = grid_[chosen_[b]];
+      for (std::int64_t i = begin_of(b); i < begin_of(b + 1); ++i) {
+        const std::size_t k = level_of(middles, x_[i] / s);
+        weight[k] += s * s;
+        sum[k] += s * x_[i];
+      }
     }
     for (std::size_t k = 0; k < levels_.size(); ++k)
       if (weight[k] > 0) levels_[k] = sum[k] / weight[k];
@@ -128,8 +138,7 @@ class BlockLloyd {
       for (std::size_t c = from - std::min(from, reach);
            c <= std::min(grid_.size() - 1, from + reach); ++c) {
         double sum = 0;
-        const std::int64_t begin = static_cast<std::int64_t>(b) * block_;
-        for (std::int64_t i = begin; i < std::min(n_, begin + block_); ++i) {
+        for (std::int64_t i = begin_of(b); i < begin_of(b + 1); ++i) {
           const double off = x_[i] - grid_[c] * levels_[level_of(middles, x_[i] / grid_[c])];
           sum += off * off;
         }
@@ -145,8 +154,8 @@ class BlockLloyd {
   }
 
  private:
-  double scale_at(std::int64_t i) const {
-    return grid_[chosen_[static_cast<std::size_t>(i / block_)]];
+  std::int64_t begin_of(std::size_t b) const {
+    return std::min(n_, static_cast<std::int64_t>(b) * block_);
   }
 
   const float* x_;

@@ -1,6 +1,8 @@
 #include "formats/analysis/scale_mse.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -25,6 +27,39 @@ class Running {
   double sum_ = 0, rest_ = 0;
 };
 
+using Pair = std::pair<double, double>;
+
+/// Bits in the order of finite numbers; both zeros are one.
+std::uint64_t ordered_bits(double x) {
+  const auto bits = std::bit_cast<std::uint64_t>(x + 0.0);
+  return bits >> 63 != 0 ? ~bits : bits | std::uint64_t{1} << 63;
+}
+
+/// std::sort() of pairs of finite numbers, digit by digit: comparisons of draws took a third of a
+/// search, because no branch of them is foretold.
+void sort_pairs(std::vector<Pair>& pairs) {
+  constexpr int kDigits = 8;
+  std::array<std::array<std::size_t, 256>, kDigits> counts{};
+  for (const Pair& pair : pairs) {
+    const std::uint64_t bits = ordered_bits(pair.first);
+    for (int d = 0; d < kDigits; ++d) ++counts[d][bits >> (8 * d) & 255];
+  }
+  std::vector<Pair> other(pairs.size());
+  for (int d = 0; d < kDigits; ++d) {
+    std::size_t begin = 0;
+    for (std::size_t& count : counts[d]) begin += std::exchange(count, begin);
+    for (const Pair& pair : pairs)
+      other[counts[d][ordered_bits(pair.first) >> (8 * d) & 255]++] = pair;
+    pairs.swap(other);
+  }
+  for (auto first = pairs.begin(); first != pairs.end();) {
+    auto last = first + 1;
+    while (last != pairs.end() && last->first == first->first) ++last;
+    if (last - first > 1) std::sort(first, last);
+    first = last;
+  }
+}
+
 }  // namespace
 
 SampleMse::SampleMse(const double* x, std::int64_t n) : count_(static_cast<double>(n)) {
@@ -37,7 +72,7 @@ SampleMse::SampleMse(const double* x, std::int64_t n) : count_(static_cast<doubl
 SampleMse::SampleMse(const float* x, const double* scales, std::int64_t n)
     : count_(static_cast<double>(n)) {
   if (n <= 0) throw Error("mean squared error of an empty sample");
-  std::vector<std::pair<double, double>> pairs;  // v and its scale
+  std::vector<Pair> pairs;  // v and its scale
   pairs.reserve(static_cast<std::size_t>(n));
   for (std::int64_t i = 0; i < n; ++i) {
     if (scales[i] > 0) {
@@ -46,7 +81,7 @@ SampleMse::SampleMse(const float* x, const double* scales, std::int64_t n)
       lost_ += double{x[i]} * x[i];
     }
   }
-  std::sort(pairs.begin(), pairs.end());
+  sort_pairs(pairs);
   sorted_.reserve(pairs.size());
   scaled_.reserve(pairs.size() + 1);
   scaled_.emplace_back();
