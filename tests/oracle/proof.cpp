@@ -85,7 +85,7 @@ std::vector<Input> probes(const RationalCodec& codec) {
     add_with_neighbours(list, codec.below_normal());
     add_with_neighbours(list, middle(codec.below_normal(), codec.smallest_normal()));
   }
-  std::sort(list.begin(), list.end());
+  std::stable_sort(list.begin(), list.end());  // merges: they are in order but for neighbours
   list.erase(std::unique(list.begin(), list.end()), list.end());
 
   std::vector<Input> inputs;

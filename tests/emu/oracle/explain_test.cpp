@@ -231,7 +231,7 @@ TEST_CASE("faults of a kernel are named", "[fast]") {
 
 /// Records with codes of E4M3 or float16 and the results of a description; fewer of long dots.
 Records results_of(const Subject& s, const unit::UnitDescription& faulty) {
-  Records records(layout_of(s), s.k > 64 ? 400 : 2000);
+  Records records(layout_of(s), s.k > 64 ? 150 : 1000);
   for (std::size_t f = 0; f < 2; ++f) {
     for (std::size_t i = 0; i < records.columns[f].size(); ++i) {
       const std::uint32_t w = word(static_cast<std::int64_t>(i + (f << 24)));

@@ -32,7 +32,7 @@ std::vector<Call> calls_of(const Layout& layout, const Records& r) {
   return calls;
 }
 
-Explanation explained(const Bench& bench, const Fault& fault, std::int64_t records = 1200) {
+Explanation explained(const Bench& bench, const Fault& fault, std::int64_t records = 700) {
   const Generator generator(bench.subject);
   Records given(generator.layout(), records);
   generator.fill(0, given);

@@ -2,7 +2,10 @@
 #include "emu/unit/error/error_model.hpp"
 
 #include <cmath>
+#include <map>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "emu/unit/unit.hpp"
@@ -81,6 +84,32 @@ SumError predicted(const UnitDescription& u, Law law, const Format& format, std:
   return sum_error(u, independent_products(x, y, &format, &format), k);
 }
 
+/// A square product with K products a sum, and its exact sums.
+struct Problem {
+  Operands a, b;
+  std::vector<double> exact;
+};
+
+/// Number `r` of them. All units of a law share them, because drawing takes longer than
+/// multiplying.
+const Problem& problem(Law law, const Format& format, std::int64_t size, std::int64_t k,
+                       std::int64_t r) {
+  static std::map<std::tuple<const Format*, std::int64_t, std::int64_t>, Problem> kept;
+  static Law of = law;
+  if (std::exchange(of, law) != law) kept.clear();
+  Problem& p = kept[{&format, k, r}];
+  if (!p.exact.empty()) return p;
+  const auto tensor = static_cast<std::uint32_t>(2 * r);
+  p.a = drawn(law, format, size * k, tensor);
+  p.b = drawn(second(law), format, size * k, tensor + 1);
+  p.exact.resize(static_cast<std::size_t>(size * size));
+  for (std::int64_t i = 0; i < size * size; ++i) {
+    for (std::int64_t q = 0; q < k; ++q)
+      p.exact[i] += double{p.a.values[i / size * k + q]} * p.b.values[i % size * k + q];
+  }
+  return p;
+}
+
 struct Measured {
   double noise = 0, bias = 0, square = 0;
   double infinite = 0, other = 0;  ///< shares: without a number; finite but not exact
@@ -94,9 +123,7 @@ Measured measured(const Unit& unit, Law law, const Format& format, std::int64_t 
   Measured out;
   double count = 0;
   for (std::int64_t r = 0; r < repetitions; ++r) {
-    const auto tensor = static_cast<std::uint32_t>(2 * r);
-    const Operands a = drawn(law, format, size * k, tensor),
-                   b = drawn(second(law), format, size * k, tensor + 1);
+    const auto& [a, b, sums] = problem(law, format, size, k, r);
     const Gather gather = Gather::matrix(size, k);
     std::vector<std::uint64_t> d(static_cast<std::size_t>(size * size));
     unit.multiply({.m = size,
@@ -107,10 +134,7 @@ Measured measured(const Unit& unit, Law law, const Format& format, std::int64_t 
                    .d = d.data()});
     const std::vector<double> results = result_values(unit, d.data(), size * size);
     for (std::int64_t i = 0; i < size * size; ++i) {
-      double exact = 0;
-      for (std::int64_t q = 0; q < k; ++q)
-        exact += double{a.values[i / size * k + q]} * b.values[i % size * k + q];
-      const double result = results[i];
+      const double exact = sums[i], result = results[i];
       if (!std::isfinite(result)) {
         out.infinite += 1;
         continue;
