@@ -5,6 +5,7 @@
 #include "formats/error.hpp"
 #include "formats/format.hpp"
 #include "tests/catch.hpp"
+#include "tests/files.hpp"
 
 namespace numemu::registry_test {
 namespace {
@@ -59,12 +60,7 @@ TEST_CASE("registry: every name of the contract is a row", "[fast]") {
 
 TEST_CASE("registry: names of other kinds say what they are", "[fast]") {
   const auto message = [](const char* name) -> std::string {
-    try {
-      find_format(name);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+    return numemu::test::message_of([&] { find_format(name); });
   };
   CHECK(message("mxfp4") == "'mxfp4' is a block format: quantize --block mxfp4");
   CHECK(message("NVFP4") == "'NVFP4' is a block format: quantize --block nvfp4");

@@ -4,6 +4,7 @@
 
 #include "formats/error.hpp"
 #include "policies/recipe/recipe.hpp"
+#include "tests/files.hpp"
 
 namespace numemu::policies::test {
 
@@ -14,12 +15,7 @@ inline Json parsed(const std::string& keys) {
 
 /// Why it is none; "" where it is one.
 inline std::string refused(const std::string& keys) {
-  try {
-    parsed(keys);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return numemu::test::message_of([&] { parsed(keys); });
 }
 
 }  // namespace numemu::policies::test

@@ -14,6 +14,7 @@
 #include "policies/recipe/choices.hpp"
 #include "policies/recipe/recipe.hpp"
 #include "tests/catch.hpp"
+#include "tests/files.hpp"
 #include "tests/policies/option_cell.hpp"
 #include "tests/policies/parsed.hpp"
 
@@ -50,12 +51,7 @@ std::optional<PolicyChoice> read(const std::string& text, const std::string& key
 Json canonical(const std::string& text) { return policy_json(*read(text)); }
 
 std::string message_of(const std::string& text, const std::string& key = "penalty") {
-  try {
-    read(text, key);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return numemu::test::message_of([&] { read(text, key); });
 }
 
 constexpr TextKind kWord{"word", [](const std::string& text) {

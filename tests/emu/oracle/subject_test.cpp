@@ -4,17 +4,13 @@
 #include "emu/oracle/record.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
+#include "tests/files.hpp"
 
 namespace numemu::oracle::subject_test {
 namespace {
 
 std::string refusal(const std::string& line) {
-  try {
-    parse_header(line);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return numemu::test::message_of([&] { parse_header(line); });
 }
 
 std::vector<std::string> names(const Layout& layout) {

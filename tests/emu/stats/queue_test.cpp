@@ -9,6 +9,7 @@
 #include "emu/stats/mean.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
+#include "tests/files.hpp"
 
 namespace numemu::queue_test {
 namespace {
@@ -212,24 +213,17 @@ TEST_CASE("Sums of exponential times", "[fast]") {
 }
 
 TEST_CASE("Queues that do not keep up are refused", "[fast]") {
-  const auto message = [](auto&& call) -> std::string {
-    try {
-      call();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
-  };
-  CHECK(message([] { mmc_tail(2, 1, 2, 1); }) ==
+  using numemu::test::message_of;
+  CHECK(message_of([] { mmc_tail(2, 1, 2, 1); }) ==
         "queue: expected a rate of arrivals from 0 to below 2, which the servers keep up with, "
         "not 2");
-  CHECK(message([] { mmc_tail(1, 1, 0, 1); }) ==
+  CHECK(message_of([] { mmc_tail(1, 1, 0, 1); }) ==
         "queue: servers: expected from 1 to 1000000, not 0");
-  CHECK(message([] { queue_latencies(std::vector<double>{1}, {}); }) ==
+  CHECK(message_of([] { queue_latencies(std::vector<double>{1}, {}); }) ==
         "queue: expected as many service times as gaps, not 0 and 1");
-  CHECK_FALSE(message([] { md1_tail(0.5, 1, 1e9); }).empty());
-  CHECK_FALSE(message([] { erlang_tail(0, 1); }).empty());
-  CHECK_FALSE(message([] { percentile({}, 0.5); }).empty());
+  CHECK_FALSE(message_of([] { md1_tail(0.5, 1, 1e9); }).empty());
+  CHECK_FALSE(message_of([] { erlang_tail(0, 1); }).empty());
+  CHECK_FALSE(message_of([] { percentile({}, 0.5); }).empty());
 }
 
 }  // namespace numemu::queue_test

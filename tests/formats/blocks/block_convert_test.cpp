@@ -5,6 +5,7 @@
 #include "formats/error.hpp"
 #include "formats/random.hpp"
 #include "tests/catch.hpp"
+#include "tests/files.hpp"
 #include "tests/formats/blocks/block_oracle.hpp"
 
 namespace block_convert_test {
@@ -302,12 +303,9 @@ std::string refusal(const char* name, Code scale, float tensor_scale = 1, float 
   const std::uint8_t zeros[2] = {};
   const void* shifts = f.affine == Affine::min ? static_cast<const void*>(minima) : zeros;
   float y[4];
-  try {
+  return numemu::test::message_of([&] {
     dequantize_blocks(f, block_layout(f, {2, 2}, -1), {codes, scales, shifts, tensor_scale}, y);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  });
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "emu/net/ops/views.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
 #include "tests/catch.hpp"
+#include "tests/files.hpp"
 #include "tests/policies/parsed.hpp"
 #include "tests/policies/tuning/small_tuning.hpp"
 
@@ -449,12 +450,7 @@ TEST_CASE("edges: what a recipe may not say", "[fast]") {
   const std::string fixed =
       R"j(, "edges": {"rule": "static", "requantize": "fixed-point-single"})j";
   const auto why = [](const std::string& keys) -> std::string {
-    try {
-      const Run run(keys);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+    return numemu::test::message_of([&] { const Run run(keys); });
   };
   for (
       const auto& [keys, message] : std::vector<std::pair<std::string, std::string>>{

@@ -14,6 +14,20 @@ net::Tensor noise(net::Shape shape, std::uint32_t seed) {
   return x;
 }
 
+PlainProduct::PlainProduct(const net::Tensor& x, const net::Tensor& w)
+    : a(unit::Gather::matrix(x.dim(0), x.dim(1))),
+      b(unit::Gather::matrix(w.dim(0), x.dim(1))),
+      y({x.dim(0), w.dim(0)}) {
+  p.layer = "fc";
+  p.m = x.dim(0);
+  p.n = w.dim(0);
+  p.k = x.dim(1);
+  p.a = {&x, &a, net::Role::activation, {.width = p.k}};
+  p.b = {&w, &b, net::Role::weight, {.width = p.k}};
+  p.d = y.data.data();
+  p.d_stack = {.width = p.n};
+}
+
 std::vector<float> product_of(const unit::Unit& unit, const net::Product& p,
                               const std::vector<float>& a, const std::vector<float>& b) {
   const unit::Gather ga = unit::Gather::matrix(p.m, p.k), gb = unit::Gather::matrix(p.n, p.k);

@@ -46,6 +46,15 @@ std::vector<T> gathered(const net::ProductSide& side, std::int64_t b, std::int64
   return out;
 }
 
+/// y = x w^T of lines of one width, and what it reads.
+struct PlainProduct {
+  PlainProduct(const net::Tensor& x, const net::Tensor& w);
+  PlainProduct(const PlainProduct&) = delete;
+  unit::Gather a, b;
+  net::Tensor y;
+  net::Product p;
+};
+
 /// D of matrix b from plain m x k and n x k matrices of float32 numbers.
 std::vector<float> product_of(const unit::Unit& unit, const net::Product& p,
                               const std::vector<float>& a, const std::vector<float>& b);

@@ -12,6 +12,7 @@
 #include "formats/error.hpp"
 #include "policies/bits/effective_bits.hpp"
 #include "tests/catch.hpp"
+#include "tests/files.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 #include "tests/policies/numerics/small_net.hpp"
 
@@ -121,12 +122,7 @@ TEST_CASE("rules that clip need saturation and kl integers", "[fast]") {
         Recipe::parse_text(R"({"numemu_recipe": 1, "roles": {"activation": {)" + activation +
                                R"(}}, "calibrate": {"rule": ")" + rule + R"("}})",
                            "r.json");
-    try {
-      RecipeNumerics(recipe, graph, "r.json");
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+    return numemu::test::message_of([&] { RecipeNumerics(recipe, graph, "r.json"); });
   };
   const std::string ieee = R"("format": "float8_e4m3fn", "overflow": "ieee")";
   for (const char* rule : {"mse", "percentile(99)"})

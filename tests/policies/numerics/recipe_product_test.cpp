@@ -193,17 +193,8 @@ TEST_CASE("an exact block-scaled unit gives what exact gives of the blocks' valu
 
 TEST_CASE("a tensor scale is applied after a block-scaled unit", "[fast]") {
   const net::Tensor x = noise({3, 20}, 1), w = noise({4, 20}, 2);
-  const unit::Gather ga = unit::Gather::matrix(3, 20), gb = unit::Gather::matrix(4, 20);
-  net::Tensor y({3, 4});
-  net::Product p;
-  p.layer = "fc";
-  p.m = 3;
-  p.n = 4;
-  p.k = 20;
-  p.a = {&x, &ga, net::Role::activation, {.width = 20}};
-  p.b = {&w, &gb, net::Role::weight, {.width = 20}};
-  p.d = y.data.data();
-  p.d_stack = {.width = 4};
+  PlainProduct product(x, w);
+  net::Product& p = product.p;
   for (const BlockAxis axis : {BlockAxis::channel, BlockAxis::reduction}) {
     LayerState layer(layer_recipe(block_policy("nvfp4", axis), "neutral.exact.nv16"));
     run_product(layer, p, {});
@@ -348,17 +339,8 @@ TEST_CASE("heads of a stack have scales per row on both sides", "[fast]") {
 
 TEST_CASE("channel scales of weights belong to the columns of a forward product", "[fast]") {
   const net::Tensor x = noise({3, 10}, 1), w = noise({4, 10}, 2);
-  const unit::Gather ga = unit::Gather::matrix(3, 10), gb = unit::Gather::matrix(4, 10);
-  net::Tensor y({3, 4});
-  net::Product p;
-  p.layer = "fc";
-  p.m = 3;
-  p.n = 4;
-  p.k = 10;
-  p.a = {&x, &ga, net::Role::activation, {.width = 10}};
-  p.b = {&w, &gb, net::Role::weight, {.width = 10}};
-  p.d = y.data.data();
-  p.d_stack = {.width = 4};
+  PlainProduct product(x, w);
+  net::Product& p = product.p;
   LayerRecipe recipe = layer_recipe(std::nullopt, "f32.sequential");
   recipe[RolePart::weight] = element_policy("int4", Granularity::channel);
   LayerState layer(recipe);
@@ -382,7 +364,7 @@ TEST_CASE("channel scales of weights belong to the columns of a forward product"
   recipe[RolePart::weight] = element_policy("int4");
   recipe[RolePart::activation] = element_policy("int4", Granularity::row);
   LayerState by_row(recipe);
-  unit::Gather taps = ga;
+  unit::Gather taps = product.a;
   std::swap(taps.depth[0], taps.depth[1]);
   p.kind = GemmKind::fprop;
   p.a.gather = &taps;
@@ -422,17 +404,9 @@ TEST_CASE("of a large weight that many rows read only codes are kept", "[fast]")
 
 TEST_CASE("results that are no float32 are scaled with one rounding", "[fast]") {
   const net::Tensor x = noise({2, 600}, 1), w = noise({3, 600}, 2);
-  const unit::Gather ga = unit::Gather::matrix(2, 600), gb = unit::Gather::matrix(3, 600);
-  net::Tensor y({2, 3});
-  net::Product p;
-  p.layer = "fc";
-  p.m = 2;
-  p.n = 3;
-  p.k = 600;
-  p.a = {&x, &ga, net::Role::activation, {.width = 600}};
-  p.b = {&w, &gb, net::Role::weight, {.width = 600}};
-  p.d = y.data.data();
-  p.d_stack = {.width = 3};
+  PlainProduct product(x, w);
+  net::Product& p = product.p;
+  net::Tensor& y = product.y;
   LayerState integers(layer_recipe(element_policy("int8"), "nvidia.a100.mma.s8.s32"));
   run_product(integers, p, {});
   const ByHand a = elements_by_hand(*integers[RolePart::activation], x, {}),
@@ -471,19 +445,10 @@ TEST_CASE("the same bits for one two and three threads", "[fast]") {
     std::vector<std::vector<float>> results;
     for (const int threads : {1, 2, 3}) {
       omp_set_num_threads(threads);
-      net::Tensor y({300, 16});
-      net::Product p;
-      p.layer = "fc";
-      p.m = 300;
-      p.n = 16;
-      p.k = 512;
-      p.a = {&x, &ga, net::Role::activation, {.width = 512}};
-      p.b = {&w, &gb, net::Role::weight, {.width = 512}};
-      p.d = y.data.data();
-      p.d_stack = {.width = 16};
+      PlainProduct product(x, w);
       LayerState layer(layer_recipe(policy, "f32.sequential"));
-      run_product(layer, p, {.seed = 3});
-      results.push_back(y.data);
+      run_product(layer, product.p, {.seed = 3});
+      results.push_back(product.y.data);
     }
     CHECK(differences(results[0], results[1]) == 0);
     CHECK(differences(results[0], results[2]) == 0);

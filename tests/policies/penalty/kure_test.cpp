@@ -5,24 +5,16 @@
 #include "policies/numerics/recipe_numerics.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
+#include "tests/policies/update/two_layers.hpp"
 
 namespace kure_test {
 
 using namespace numemu;
 using namespace numemu::policies;
 using numemu::policies::test::noise;
+using numemu::policies::test::two_layers;
 
 namespace {
-
-net::Graph two_layers() {
-  net::Graph graph;
-  graph.name = "two";
-  graph.inputs = {{"input", {12}}};
-  graph.add("fc1", std::make_unique<net::Linear>(12, 8), {0});
-  graph.add("fc2", std::make_unique<net::Linear>(8, 5));
-  net::initialize(graph, 3);
-  return graph;
-}
 
 /// What a recipe with the key `penalty` (JSON) and further keys adds for a parameter.
 struct Penalty {
@@ -34,7 +26,7 @@ struct Penalty {
     return numerics.penalty({net::Phase::training}, parameter, value, gradient);
   }
 
-  net::Graph graph = two_layers();
+  net::Graph graph = two_layers(12, 8, 5, 3);
   RecipeNumerics numerics;
 };
 

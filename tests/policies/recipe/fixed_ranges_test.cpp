@@ -7,6 +7,7 @@
 #include "policies/numerics/recipe_numerics.hpp"
 #include "policies/recipe/role_quantizer.hpp"
 #include "tests/catch.hpp"
+#include "tests/files.hpp"
 #include "tests/policies/tuning/small_tuning.hpp"
 
 namespace fixed_ranges_test {
@@ -25,12 +26,7 @@ const std::string kIntegers = R"("weight": {"format": "int4", "granularity": "ch
                               "activation": {"format": "int8"})";
 
 std::string message(const std::string& ranges) {
-  try {
-    recipe_of(kIntegers, R"(, "ranges": )" + ranges);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return numemu::test::message_of([&] { recipe_of(kIntegers, R"(, "ranges": )" + ranges); });
 }
 
 }  // namespace

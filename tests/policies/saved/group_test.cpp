@@ -16,6 +16,7 @@
 #include "policies/state_bytes.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
+#include "tests/policies/update/two_layers.hpp"
 
 namespace group_test {
 
@@ -303,17 +304,6 @@ namespace {
 
 constexpr std::int64_t kEach = 64;  // elements of a sample of the network below
 
-/// Two layers; the second one's context has a quarter of the elements.
-net::Graph two_layers() {
-  net::Graph graph;
-  graph.name = "two";
-  graph.inputs = {{"input", {kEach}}};
-  graph.add("fc1", std::make_unique<net::Linear>(kEach, kEach / 4), {0});
-  graph.add("fc2", std::make_unique<net::Linear>(kEach / 4, 3));
-  net::initialize(graph, 0);
-  return graph;
-}
-
 /// Sample n spans a range of 4^n.
 net::SharedTensor spread(std::int64_t samples, std::int64_t each) {
   net::Tensor x = noise({samples, each}, 3);
@@ -360,7 +350,7 @@ double state_of(const RecipeNumerics& numerics, const std::string& value) {
 TEST_CASE("saved group: greedy bits by the ranges of samples, unbiased", "[fast]") {
   constexpr int kSteps = 300;
   constexpr std::int64_t kSamples = 4;
-  const net::Graph graph = two_layers();
+  const net::Graph graph = two_layers(kEach, kEach / 4, 3);
   RecipeNumerics numerics(recipe_of(R"j("saved": {"group": 32, "bits": "greedy(2)"})j"), graph);
   const net::SharedTensor x = spread(kSamples, kEach);
   std::vector<BitItem> items;
@@ -402,7 +392,7 @@ TEST_CASE("saved group: greedy bits by the ranges of samples, unbiased", "[fast]
 }
 
 TEST_CASE("saved group: greedy bits of layers follow ranges and gradients", "[fast]") {
-  const net::Graph graph = two_layers();
+  const net::Graph graph = two_layers(kEach, kEach / 4, 3);
   RecipeNumerics numerics(recipe_of(R"j("saved": {"group": 16, "bits": "greedy(3)"})j"), graph);
   CHECK(state_of(numerics, "input") == 3);
   step(numerics, graph, 0);
@@ -444,7 +434,7 @@ TEST_CASE("saved group: greedy bits of layers follow ranges and gradients", "[fa
 }
 
 TEST_CASE("saved group: greedy bits survive a restart", "[fast]") {
-  const net::Graph graph = two_layers();
+  const net::Graph graph = two_layers(kEach, kEach / 4, 3);
   const Recipe recipe = recipe_of(R"j("saved": {"group": 16, "bits": "greedy(3)"})j");
   RecipeNumerics numerics(recipe, graph), continued(recipe, graph), fresh(recipe, graph);
   step(numerics, graph, 0);

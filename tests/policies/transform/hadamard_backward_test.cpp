@@ -8,6 +8,7 @@
 #include "emu/net/ops/matmul.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
+#include "tests/files.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 #include "tests/policies/one_layer.hpp"
 #include "tests/policies/transform/rotated_products.hpp"
@@ -38,12 +39,7 @@ net::Tensor weight_gradient(const std::string& keys, const net::Tensor& g, const
 }
 
 std::string refused(const std::string& keys) {
-  try {
-    OneLayer(keys, linear(), {32});
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return numemu::test::message_of([&] { OneLayer(keys, linear(), {32}); });
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "emu/net/ops/recurrent.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
+#include "tests/files.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 #include "tests/policies/one_layer.hpp"
 #include "tests/policies/transform/rotated_products.hpp"
@@ -68,12 +69,7 @@ net::Tensor in_float32(const OneLayer& layer, const net::Tensor& x) {
 
 std::string refused(const std::string& keys, std::unique_ptr<net::Op> op, const net::Shape& shape,
                     std::size_t inputs = 1) {
-  try {
-    OneLayer(keys, std::move(op), shape, inputs);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return numemu::test::message_of([&] { OneLayer(keys, std::move(op), shape, inputs); });
 }
 
 std::string refused(const std::string& keys) {

@@ -9,14 +9,15 @@
 
 namespace numemu::policies::test {
 
-/// fc1 (4 -> 8) and fc2 (8 -> 3).
-inline net::Graph two_layers() {
+/// fc1 (in -> hidden) and fc2 (hidden -> out).
+inline net::Graph two_layers(std::int64_t in = 4, std::int64_t hidden = 8, std::int64_t out = 3,
+                             std::uint64_t seed = 0) {
   net::Graph graph;
   graph.name = "two";
-  graph.inputs = {{"input", {4}}};
-  graph.add("fc1", std::make_unique<net::Linear>(4, 8), {0});
-  graph.add("fc2", std::make_unique<net::Linear>(8, 3));
-  net::initialize(graph, 0);
+  graph.inputs = {{"input", {in}}};
+  graph.add("fc1", std::make_unique<net::Linear>(in, hidden), {0});
+  graph.add("fc2", std::make_unique<net::Linear>(hidden, out));
+  net::initialize(graph, seed);
   return graph;
 }
 

@@ -23,15 +23,12 @@ ByteReader bytes_of(const std::string& text, std::size_t at_once = 7) {
 }
 
 std::string refusal(const Layout& layout, const std::string& text) {
-  try {
+  return numemu::test::message_of([&] {
     TextReader reader("v.txt", bytes_of(text));
     Records records;
     while (reader.read(layout, 2, records)) {
     }
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  });
 }
 
 Layout layout_of(const std::string& line) {

@@ -11,6 +11,7 @@
 #include "formats/error.hpp"
 #include "formats/scaling/quantize_blocks.hpp"
 #include "tests/catch.hpp"
+#include "tests/files.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 #include "tests/policies/one_layer.hpp"
 
@@ -154,13 +155,10 @@ TEST_CASE("sliced products: heads of attention", "[fast]") {
 TEST_CASE("sliced products: what cannot be sliced is refused", "[fast]") {
   const auto message = [](const std::string& text, std::unique_ptr<net::Op> op,
                           const net::Shape& shape) {
-    try {
+    return numemu::test::message_of([&] {
       OneLayer layer(text, std::move(op), {shape.begin() + 1, shape.end()});
       run_op(layer.op(), shape, layer.in_training(0));
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string();
+    });
   };
   const auto linear = [] { return std::make_unique<net::Linear>(40, 24, false); };
   CHECK_THAT(message(keys(R"({"format": "e4m3fn"})", ""), linear(), {21, 40}),
