@@ -2,13 +2,16 @@
 #include "emu/net/model/load_network.hpp"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
+#include <list>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "emu/net/data/dataset.hpp"
 #include "emu/net/model/onnx/checkpoint.hpp"
-#include "emu/net/model/onnx/einsum_pairs.hpp"
-#include "emu/net/model/onnx/shared_tensors.hpp"
+#include "emu/net/model/onnx/einsum.hpp"
 #include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
 #include "formats/error.hpp"
@@ -117,6 +120,83 @@ Graph fitting(ImportedModel model, const std::string& path, const Dataset& data)
   return std::move(model.graph);
 }
 
+bool leaves_elements(const OnnxNode& node) {
+  constexpr std::array<std::string_view, 6> kOps = {"Flatten", "Identity",  "Reshape",
+                                                    "Squeeze", "Transpose", "Unsqueeze"};
+  return node.domain.empty() && std::ranges::find(kOps, node.op_type) != kOps.end();
+}
+
+/// How often the nodes of a file read each tensor.
+class Reads {
+ public:
+  explicit Reads(const OnnxModel& model) : model_(model) { count(model.graph, 1, 0); }
+
+  TensorPrints shared() const {
+    std::set<std::int64_t> sizes;
+    for (const auto& [name, tensor] : tensors_)
+      if (reads_of(name) > 1) sizes.insert(tensor->elements);
+    TensorPrints all, shared;
+    for (const auto& [name, tensor] : tensors_)
+      if (sizes.contains(tensor->elements)) ++all[print(*tensor)];
+    for (const auto& [name, tensor] : tensors_) {
+      if (reads_of(name) < 2) continue;
+      const TensorPrint own = print(*tensor);
+      shared[own] = all.at(own);
+    }
+    return shared;
+  }
+
+ private:
+  void count(const OnnxGraph& graph, std::int64_t rounds, int depth) {
+    for (const OnnxTensor& tensor : graph.initializers) add(tensor.name, tensor);
+    for (const OnnxNode& node : graph.nodes) {
+      if (node.op_type == "Constant" && node.domain.empty() && !node.outputs.empty()) {
+        const OnnxAttribute* const value = node.find("value");
+        if (value != nullptr && value->tensor != nullptr) add(node.outputs[0], *value->tensor);
+      }
+      if (leaves_elements(node) && !node.inputs.empty() && !node.outputs.empty() &&
+          tensors_.contains(origin(node.inputs[0]))) {
+        views_[node.outputs[0]] = origin(node.inputs[0]);
+        continue;
+      }
+      for (const std::string_view name : node.inputs) reads_[origin(name)] += rounds;
+      const auto bodies = inner_graphs(node);
+      for (std::size_t i = 0; depth < kDeepestGraph && i < bodies.size(); ++i) {
+        try {
+          bodies_.push_back(read_subgraph(model_, node, bodies[i]));
+          count(bodies_.back(), node.op_type == "If" ? rounds : 2, depth + 1);
+        } catch (const Error&) {  // the import says what is wrong
+        }
+      }
+    }
+  }
+
+  void add(std::string_view name, const OnnxTensor& tensor) {
+    if (!tensor.absent && !is_integer(tensor.type) && tensor.elements > 1)
+      tensors_.emplace(name, &tensor);
+  }
+  std::string_view origin(std::string_view name) const {
+    const auto found = views_.find(name);
+    return found == views_.end() ? name : found->second;
+  }
+  std::int64_t reads_of(std::string_view name) const {
+    const auto found = reads_.find(name);
+    return found == reads_.end() ? 0 : found->second;
+  }
+  static TensorPrint print(const OnnxTensor& tensor) {
+    Tensor out;
+    out.shape = tensor.dims;
+    out.data = to_floats(tensor);
+    return print_of(out);
+  }
+
+  const OnnxModel& model_;
+  std::list<OnnxGraph> bodies_;
+  std::map<std::string_view, const OnnxTensor*> tensors_;
+  std::map<std::string_view, std::string_view> views_;
+  std::map<std::string_view, std::int64_t> reads_;
+};
+
 LoadedNetwork from_onnx(const std::string& path, const Dataset& data) {
   OnnxModel model = read_onnx(path);
   std::string onnx = graph_bytes(model);
@@ -150,19 +230,13 @@ LoadedNetwork whole_of(const Checkpoint& checkpoint, const std::string& path, co
   return network;
 }
 
-Bytes bytes_of(const std::string& text) {
-  Bytes bytes(static_cast<std::int64_t>(text.size()));
-  std::copy(text.begin(), text.end(), reinterpret_cast<char*>(bytes.data()));
-  return bytes;
-}
-
 /// The network whose training under a recipe gave the checkpoint, where its graph has all weights.
 std::optional<Graph> before_training(const Checkpoint& checkpoint, const std::string& path,
                                      const Dataset& data) {
   if (!is_trained_under_recipe(checkpoint) || is_folded(checkpoint)) return std::nullopt;
   const std::string* const onnx = graph_of(checkpoint, path);
   if (onnx == nullptr) return std::nullopt;
-  OnnxModel model = parse_onnx(path, bytes_of(*onnx), true);
+  OnnxModel model = parse_onnx(path, *onnx, true);
   if (std::ranges::any_of(model.graph.initializers, &OnnxTensor::absent)) return std::nullopt;
   const ImportOptions options = shapes_of(model, data);
   Graph graph = fitting(import_onnx(std::move(model), options), path, data);
@@ -178,10 +252,12 @@ std::optional<OnnxModel> stored_model(const std::string& name) {
   const Checkpoint checkpoint = read_weights(name);
   const std::string* const onnx = graph_of(checkpoint, name);
   if (onnx == nullptr) return std::nullopt;
-  return parse_onnx(name, bytes_of(*onnx), true);
+  return parse_onnx(name, *onnx, true);
 }
 
 }  // namespace
+
+TensorPrints shared_tensors(const OnnxModel& model) { return Reads(model).shared(); }
 
 std::optional<OnnxModel> source_model(const std::string& name) {
   std::optional<OnnxModel> model = stored_model(name);

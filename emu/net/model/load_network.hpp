@@ -7,6 +7,7 @@
 #include "emu/net/graph.hpp"
 #include "emu/net/model/onnx/quantized_file.hpp"
 #include "emu/net/model/safetensors.hpp"
+#include "emu/net/tied.hpp"
 
 namespace numemu::net {
 
@@ -47,6 +48,11 @@ LoadedNetwork network_of(const Checkpoint&, const std::string& path, const Datas
 bool is_trained_under_recipe(const Checkpoint&);
 /// "net" of the checkpoint's metadata, which names its network; "" without.
 std::string network_name(const Checkpoint&);
+
+/// The prints of initializers and constants of an ONNX file that are read several times, in loops
+/// too, directly or through operators that give their elements in another shape or order; each with
+/// the number of tensors of the file that have it.
+TensorPrints shared_tensors(const OnnxModel&);
 
 /// The ONNX file that a network was made from: the file itself, or the graph of a checkpoint, which
 /// may lack large weights. Nothing for a reference network.

@@ -9,7 +9,7 @@
 #include "emu/net/backward.hpp"
 #include "emu/net/fold_batch_norm.hpp"
 #include "emu/net/forward.hpp"
-#include "emu/net/model/onnx/shared_tensors.hpp"
+#include "emu/net/model/load_network.hpp"
 #include "emu/net/model/safetensors.hpp"
 #include "emu/net/model/weights.hpp"
 #include "emu/net/train/objective.hpp"

@@ -5,11 +5,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <set>
 #include <string_view>
 
-#include "emu/net/model/onnx/wire.hpp"
 #include "emu/net/model/onnx/writer.hpp"
 #include "emu/net/model/weights.hpp"
 #include "formats/error.hpp"
@@ -18,7 +16,6 @@ namespace numemu::net {
 namespace {
 
 constexpr std::string_view kGraphTensor = "onnx_graph", kKey = "graph", kKeyVersion = "onnx 1";
-// Fields of onnx.proto: ModelProto.graph, GraphProto.initializer.
 /// Smaller tensors keep their data: most are not weights.
 constexpr std::int64_t kLeastElements = 4096;
 
@@ -50,17 +47,6 @@ std::set<std::string_view> weights_of(const OnnxGraph& graph) {
   return weights;
 }
 
-/// Without its data, or with them in raw_data, wherever the file has them.
-std::string tensor_bytes(const OnnxTensor& tensor, bool data) {
-  std::string out;
-  for (const std::int64_t extent : tensor.dims)
-    put_number(out, tensor_field::kDims, static_cast<std::uint64_t>(extent));
-  put_number(out, tensor_field::kDataType, static_cast<std::uint64_t>(tensor.type));
-  put_bytes(out, tensor_field::kName, tensor.name);
-  if (data) put_bytes(out, tensor_field::kRawData, tensor.data);
-  return out;
-}
-
 /// Of each output that a node gives: the node's name, and the name of the node before a batch
 /// normalisation, into which that may be folded.
 std::vector<std::vector<std::string>> names_of_outputs(const ImportedModel& model) {
@@ -81,19 +67,19 @@ std::vector<std::vector<std::string>> names_of_outputs(const ImportedModel& mode
 
 std::string graph_bytes(const OnnxModel& model) {
   const std::set<std::string_view> weights = weights_of(model.graph);
-  const std::string_view whole(reinterpret_cast<const char*>(model.bytes.data()),
-                               static_cast<std::size_t>(model.bytes.size()));
   auto tensor = model.graph.initializers.begin();
-  return with_graph_fields(
-      model.path, whole, [&](const WireReader&, const WireField& part, std::string& graph) {
-        if (part.number != kInitializerOfGraph) return put_field(graph, part);
-        if (const bool weight = weights.contains(tensor->name); weight || tensor->raw) {
-          put_bytes(graph, kInitializerOfGraph, tensor_bytes(*tensor, !weight));
-        } else {
-          put_field(graph, part);
-        }
-        ++tensor;
-      });
+  return with_graph_fields(WireReader(model.path, model.text()), graph_field::kInitializer,
+                           [&](const WireField& field, std::string& graph) {
+                             const OnnxTensor& each = *tensor++;
+                             const bool weight = weights.contains(each.name);
+                             if (!weight && !each.raw) return put_field(graph, field);
+                             // Without its data, or with them in raw_data, wherever the file has
+                             // them.
+                             std::string bytes =
+                                 OnnxWriter::tensor(each.name, each.type, each.dims);
+                             if (!weight) put_bytes(bytes, tensor_field::kRawData, each.data);
+                             put_bytes(graph, field.number, bytes);
+                           });
 }
 
 void add_graph(Checkpoint& checkpoint, std::string graph_bytes) {
@@ -119,9 +105,7 @@ ImportedModel import_checkpoint(const Checkpoint& checkpoint, const std::string&
                                 const std::function<ImportOptions(const OnnxModel&)>& options) {
   const std::string* const graph = graph_of(checkpoint, path);
   if (graph == nullptr) throw Error(path + ": expected a checkpoint with a graph");
-  Bytes bytes(static_cast<std::int64_t>(graph->size()));
-  std::memcpy(bytes.data(), graph->data(), graph->size());
-  OnnxModel model = parse_onnx(fmt::format("{}: {}", path, kGraphTensor), std::move(bytes), true);
+  OnnxModel model = parse_onnx(fmt::format("{}: {}", path, kGraphTensor), *graph, true);
   std::int64_t left = 0;
   for (const NamedTensor& tensor : checkpoint.tensors) left += tensor.value.size();
   for (const OnnxTensor& tensor : model.graph.initializers) {

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
+
 #include "formats/error.hpp"
 
 namespace numemu::net {
@@ -27,9 +29,9 @@ Tensor OnnxConstant::tensor() const {
   return out;
 }
 
-std::vector<std::int64_t> OnnxConstant::integers() const {
+Ints OnnxConstant::integers() const {
   if (!integer) throw Error("expected a constant of whole numbers, found one of reals");
-  std::vector<std::int64_t> out;
+  Ints out;
   out.reserve(elements.size());
   for (const Folded& element : elements) {
     if (element.whole.per_batch)
@@ -43,7 +45,7 @@ OnnxConstant constant_of(const OnnxTensor& tensor) {
   OnnxConstant out{tensor.dims, is_integer(tensor.type), {}, tensor.type};
   out.elements.resize(static_cast<std::size_t>(tensor.elements));
   if (out.integer) {
-    const std::vector<std::int64_t> values = to_integers(tensor);
+    const Ints values = to_integers(tensor);
     for (std::size_t i = 0; i < values.size(); ++i) out.elements[i].whole.value = values[i];
   } else {
     const std::vector<float> values = to_floats(tensor);
@@ -69,17 +71,11 @@ OnnxConstant constant_of(const std::vector<Extent>& values) {
 OnnxConstant channels_last(const OnnxConstant& from, std::size_t rank) {
   Shape dims = from.dims;
   dims.insert(dims.begin(), rank - dims.size(), 1);
-  const std::int64_t c = dims[1], space = element_count({dims.begin() + 2, dims.end()});
-  OnnxConstant turned{dims, from.integer, {}};
-  std::rotate(turned.dims.begin() + 1, turned.dims.begin() + 2, turned.dims.end());
-  turned.elements.resize(from.elements.size());
-  for (std::int64_t n = 0; n < dims[0]; ++n) {
-    for (std::int64_t i = 0; i < c; ++i) {
-      for (std::int64_t s = 0; s < space; ++s)
-        turned.elements[(n * space + s) * c + i] = from.elements[(n * c + i) * space + s];
-    }
-  }
-  return turned;
+  // From the first axis behind the channels on.
+  Shape steps = strides_of(dims);
+  std::rotate(dims.begin() + 1, dims.begin() + 2, dims.end());
+  std::rotate(steps.begin() + 1, steps.begin() + 2, steps.end());
+  return picked(from, dims, steps);
 }
 
 OnnxConstant one_sample(const OnnxConstant& all, std::int64_t axis) {
@@ -87,13 +83,7 @@ OnnxConstant one_sample(const OnnxConstant& all, std::int64_t axis) {
   const Shape steps = strides_of(all.dims);
   Shape dims = all.dims;
   dims[at_axis] = 1;
-  const auto sample = [&](std::int64_t n) {
-    return picked(all, dims, [&](const Shape& at) {
-      std::int64_t from = n * steps[at_axis];
-      for (std::size_t i = 0; i < at.size(); ++i) from += at[i] * steps[i];
-      return from;
-    });
-  };
+  const auto sample = [&](std::int64_t n) { return picked(all, dims, steps, n * steps[at_axis]); };
   OnnxConstant first = sample(0);
   const Tensor expected = first.tensor();
   for (std::int64_t n = 1; n < all.dims[at_axis]; ++n) {
@@ -105,6 +95,12 @@ OnnxConstant one_sample(const OnnxConstant& all, std::int64_t axis) {
   return first;
 }
 
+Ints ascending(std::size_t count) {
+  Ints out(count);
+  std::iota(out.begin(), out.end(), 0);
+  return out;
+}
+
 std::int64_t axis_in(std::int64_t axis, std::size_t rank) {
   const auto count = static_cast<std::int64_t>(rank);
   if (axis < -count || axis >= count)
@@ -112,42 +108,25 @@ std::int64_t axis_in(std::int64_t axis, std::size_t rank) {
   return axis < 0 ? axis + count : axis;
 }
 
-std::int64_t integer_or(const OnnxNode& node, std::string_view name, std::int64_t otherwise) {
-  const OnnxAttribute* attribute = node.find(name);
-  return attribute != nullptr && attribute->type == OnnxAttributeType::integer ? attribute->integer
-                                                                               : otherwise;
-}
-
-float number_or(const OnnxNode& node, std::string_view name, float otherwise) {
-  const OnnxAttribute* attribute = node.find(name);
-  return attribute != nullptr && attribute->type == OnnxAttributeType::number ? attribute->number
-                                                                              : otherwise;
-}
-
-std::string_view text_or(const OnnxNode& node, std::string_view name, std::string_view otherwise) {
-  const OnnxAttribute* attribute = node.find(name);
-  return attribute != nullptr && attribute->type == OnnxAttributeType::text ? attribute->text
-                                                                            : otherwise;
-}
-
-std::vector<std::int64_t> integers_or(const OnnxNode& node, std::string_view name,
-                                      std::vector<std::int64_t> otherwise) {
-  const OnnxAttribute* attribute = node.find(name);
-  return attribute != nullptr && attribute->type == OnnxAttributeType::integers
-             ? attribute->integers
-             : otherwise;
-}
-
-std::optional<std::vector<std::int64_t>> input_or_attribute(const OnnxNode& node,
-                                                            const std::vector<ConstantRef>& inputs,
-                                                            std::size_t index,
-                                                            std::string_view attribute) {
+std::optional<Ints> input_or_attribute(const OnnxNode& node, const std::vector<ConstantRef>& inputs,
+                                       std::size_t index, std::string_view attribute) {
   if (index < inputs.size() && inputs[index]) return inputs[index]->integers();
   if (index < node.inputs.size() && !node.inputs[index].empty())
     throw Error(fmt::format("expected input {} ({}) to be constant", index, attribute));
   const OnnxAttribute* found = node.find(attribute);
   if (found == nullptr || found->type != OnnxAttributeType::integers) return std::nullopt;
   return found->integers;
+}
+
+OnnxCuts cuts_of(const OnnxNode& node, const std::vector<ConstantRef>& inputs) {
+  OnnxCuts out{input_or_attribute(node, inputs, 1, "starts"),
+               input_or_attribute(node, inputs, 2, "ends")};
+  const auto axes = input_or_attribute(node, inputs, 3, "axes"),
+             steps = input_or_attribute(node, inputs, 4, "steps");
+  const std::size_t count = out.starts ? out.starts->size() : 0;
+  out.axes = axes.value_or(ascending(count));
+  out.steps = steps.value_or(Ints(count, 1));
+  return out;
 }
 
 }  // namespace numemu::net

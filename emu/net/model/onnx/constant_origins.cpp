@@ -1,5 +1,5 @@
 // Where the constants of a graph come from in the file, and which are parameters by what reads
-// them. Cold: a negligible share of any run (docs/build.md).
+// them.
 #include <algorithm>
 #include <iterator>
 #include <set>

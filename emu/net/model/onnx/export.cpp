@@ -47,6 +47,12 @@ std::optional<OnnxType> storage_type(const Format& format) {
   return std::nullopt;
 }
 
+std::int32_t integer_of(const Format& format, std::uint32_t code) {
+  const auto unused = 32 - format.bits;
+  return format.is_signed ? static_cast<std::int32_t>(code << unused) >> unused
+                          : static_cast<std::int32_t>(code << unused >> unused);
+}
+
 std::string stored_codes(const Format& format, OnnxType type,
                          const std::vector<std::uint16_t>& codes) {
   std::string out;
@@ -64,13 +70,9 @@ std::string stored_codes(const Format& format, OnnxType type,
   }
   const bool packed = type == OnnxType::int4 || type == OnnxType::uint4,
              wide = type == OnnxType::int16 || type == OnnxType::uint16;
-  const auto unused = 32 - format.bits;
   for (std::size_t i = 0; i < codes.size(); ++i) {
-    // Two's complement of the format's bits, widened.
-    const auto word = static_cast<std::uint32_t>(codes[i]) << unused;
-    const std::uint32_t code =
-        format.is_signed ? static_cast<std::uint32_t>(static_cast<std::int32_t>(word) >> unused)
-                         : word >> unused;
+    // Two's complement, widened.
+    const std::int32_t code = integer_of(format, codes[i]);
     if (packed) {
       if (i % 2 == 0) out += '\0';
       out.back() = static_cast<char>(out.back() | static_cast<char>((code & 15) << (i % 2 * 4)));
@@ -112,27 +114,7 @@ std::int64_t axis_in_file(const Value& value, std::int64_t axis) {
   return axis == value.rank() - 1 ? 1 : axis + 1;
 }
 
-/// [out, k.., in] as [out, in, k..]: elements are moved by `move(from, to)`.
-template <class Move>
-void channels_first(const Shape& shape, const Move& move) {
-  const std::int64_t out = shape.front(), in = shape.back(),
-                     taps = element_count(shape) / std::max<std::int64_t>(1, out * in);
-  for (std::int64_t o = 0; o < out; ++o) {
-    for (std::int64_t t = 0; t < taps; ++t) {
-      for (std::int64_t i = 0; i < in; ++i) move((o * taps + t) * in + i, (o * in + i) * taps + t);
-    }
-  }
-}
-
-template <class T>
-std::vector<T> channels_first(const Shape& shape, const std::vector<T>& values) {
-  std::vector<T> out(values.size());
-  channels_first(shape, [&](std::int64_t from, std::int64_t to) {
-    out[static_cast<std::size_t>(to)] = values[static_cast<std::size_t>(from)];
-  });
-  return out;
-}
-
+/// [n, k.., c] as [n, c, k..].
 Shape channels_first(const Shape& shape) {
   Shape out = shape;
   std::rotate(out.begin() + 1, out.end() - 1, out.end());
@@ -163,7 +145,7 @@ class Exporter {
     }
     shapes_ = value_shapes(graph_, samples);
     for (const Node& node : graph_.nodes) {
-      Value value = export_node(node);
+      Value value = (this->*handler(*node.op))(node);
       const auto layer = layers_.find(node.name);
       if (layer != layers_.end() && layer->second.result)
         value.name = operands_.activation(*layer->second.result, node.name, node.name + ".result",
@@ -270,7 +252,7 @@ class Exporter {
     } else {
       std::rotate(order.begin() + 1, order.begin() + 2, order.end());
     }
-    writer_.node("Transpose", out.name, {value.name}, out.name, {{"perm", order}});
+    writer_.value("Transpose", out.name, {value.name}, {{"perm", order}});
     return out;
   }
   Value plain(const Value& value) { return turned(value, false); }
@@ -292,33 +274,37 @@ class Exporter {
     return operands_.activation(*how, node.name, node.name + (side == 0 ? ".input" : ".second"), x);
   }
 
-  /// The weight's name: an initializer, or what is dequantized. A convolution's has its input
-  /// channels before the taps.
-  std::string weight(const Node& node, bool taps) {
+  /// The weight's name: an initializer, or what is dequantized.
+  std::string weight(const Node& node) {
     const Parameter& parameter = std::as_const(*node.op).parameters()[0];
     const Shape& shape = parameter.value.shape;
-    const Shape dims = taps ? channels_first(shape) : shape;
+    const WeightOrder order =
+        shape.size() > 2 ? order_of_conv(shape) : order_of_matrix(shape[0], shape[1]);
     const auto layer = layers_.find(node.name);
-    if (layer == layers_.end() || !layer->second.weight) {
-      const std::vector<float> values(parameter.value.data.begin(), parameter.value.data.end());
-      writer_.constant(parameter.name, dims, taps ? channels_first(shape, values) : values);
-      return parameter.name;
-    }
+    if (layer == layers_.end() || !layer->second.weight)
+      return writer_.constant(
+          parameter.name, order.dims,
+          in_order<float>(order, {parameter.value.data.begin(), parameter.value.data.end()}));
     const OnnxOperand& operand = *layer->second.weight;
     if (operand.blocks) {
-      operands_.blocks(operand, node.name, parameter.name,
-                       taps ? order_of_conv(shape) : order_of_matrix(shape[0], shape[1]));
-      return parameter.name;
+      operands_.blocks(operand, node.name, parameter.name, order);
+    } else {
+      operands_.weight(operand, node.name, parameter.name, order.dims, 0,
+                       in_order(order, operand.codes));
     }
-    operands_.weight(operand, node.name, parameter.name, dims, 0,
-                     taps ? channels_first(shape, operand.codes) : operand.codes);
     return parameter.name;
   }
 
   std::string parameter(const Node& node, std::size_t i) {
     const Parameter& p = std::as_const(*node.op).parameters()[i];
-    writer_.constant(p.name, p.value.shape, {p.value.data.begin(), p.value.data.end()});
-    return p.name;
+    return writer_.constant(p.name, p.value.shape, {p.value.data.begin(), p.value.data.end()});
+  }
+
+  /// The node's result by one node of the file; `first`: its channels come first there.
+  Value written(std::string_view op, const Node& node, const std::vector<std::string>& inputs,
+                const std::vector<OnnxNodeAttribute>& attributes = {}, bool first = false) {
+    writer_.value(op, node.name, inputs, attributes);
+    return result(node, first);
   }
 
   Value conv(const Node& node) {
@@ -342,10 +328,9 @@ class Exporter {
     Value x = image(read(node));
     if (write_codes(node, x, attributes)) return result(node, true);
     x = activation(node, x);
-    std::vector<std::string> inputs = {x.name, weight(node, true)};
+    std::vector<std::string> inputs = {x.name, weight(node)};
     if (o.bias) inputs.push_back(parameter(node, 1));
-    writer_.node("Conv", node.name, inputs, node.name, attributes);
-    return result(node, true);
+    return written("Conv", node, inputs, attributes, true);
   }
 
   /// Whether the product is one of codes, which is then written.
@@ -374,15 +359,15 @@ class Exporter {
     if (write_codes(node, x)) return result(node, false);
     x = activation(node, x);
     const bool bias = std::as_const(*node.op).parameters().size() > 1;
-    std::string w = weight(node, false);
+    const std::string w = weight(node);
     if (x.rank() == 2) {
       std::vector<std::string> inputs = {x.name, w};
       if (bias) inputs.push_back(parameter(node, 1));
-      writer_.node("Gemm", node.name, inputs, node.name, {{"transB", std::int64_t{1}}});
-      return result(node, false);
+      return written("Gemm", node, inputs, {{"transB", std::int64_t{1}}});
     }
-    const std::string turned = w + "_transposed", product = node.name + ".product";
-    writer_.node("Transpose", turned, {w}, turned, {{"perm", Longs{1, 0}}});
+    const std::string turned =
+        writer_.value("Transpose", w + "_transposed", {w}, {{"perm", Longs{1, 0}}});
+    const std::string product = node.name + ".product";
     writer_.node("MatMul", node.name, {x.name, turned}, bias ? product : node.name);
     if (bias) writer_.node("Add", product, {product, parameter(node, 1)}, node.name);
     return result(node, false);
@@ -393,10 +378,10 @@ class Exporter {
     const auto& op = dynamic_cast<const BatchNorm&>(*node.op);
     std::vector<std::string> inputs = {x.name};
     for (std::size_t i = 0; i < 4; ++i) inputs.push_back(parameter(node, i));
-    writer_.node("BatchNormalization", node.name, inputs, node.name,
-                 {{"epsilon", static_cast<float>(op.options().epsilon)},
-                  {"momentum", static_cast<float>(1 - op.options().momentum)}});
-    return result(node, x.first);
+    return written("BatchNormalization", node, inputs,
+                   {{"epsilon", static_cast<float>(op.options().epsilon)},
+                    {"momentum", static_cast<float>(1 - op.options().momentum)}},
+                   x.first);
   }
 
   Value pointwise(const Node& node) {
@@ -410,11 +395,9 @@ class Exporter {
         attributes.push_back({p.onnx, op.numbers()[i]});
         continue;
       }
-      inputs.push_back(node.name + "." + p.name);
-      writer_.constant(inputs.back(), {}, std::vector<float>{op.numbers()[i]});
+      inputs.push_back(writer_.constant(node.name + "." + p.name, op.numbers()[i]));
     }
-    writer_.node(op.rule().onnx, node.name, inputs, node.name, attributes);
-    return result(node, read(node).first);
+    return written(op.rule().onnx, node, inputs, attributes, read(node).first);
   }
 
   Value binary(const Node& node) {
@@ -422,9 +405,8 @@ class Exporter {
     const bool first = (a.first || b.first) && a.rank() == b.rank();
     a = turned(a, first);
     b = turned(b, first);
-    writer_.node(dynamic_cast<const Binary&>(*node.op).rule().onnx, node.name, {a.name, b.name},
-                 node.name);
-    return result(node, first);
+    return written(dynamic_cast<const Binary&>(*node.op).rule().onnx, node, {a.name, b.name}, {},
+                   first);
   }
 
   Value pool(const Node& node) {
@@ -444,22 +426,18 @@ class Exporter {
                                                  {"pads", before},
                                                  {"ceil_mode", std::int64_t{o.ceil_mode}}};
     if (average) attributes.push_back({"count_include_pad", std::int64_t{o.count_include_pad}});
-    writer_.node(average ? "AveragePool" : "MaxPool", node.name, {x.name}, node.name, attributes);
-    return result(node, true);
+    return written(average ? "AveragePool" : "MaxPool", node, {x.name}, attributes, true);
   }
 
   Value global_pool(const Node& node) {
-    const Value x = image(read(node));
-    writer_.node("GlobalAveragePool", node.name, {x.name}, node.name);
-    return result(node, true);
+    return written("GlobalAveragePool", node, {image(read(node)).name}, {}, true);
   }
 
   Value flatten(const Node& node) {
     Value x = read(node);
     const bool points = x.first && element_count(x.shape) == x.shape.back();
     if (!points) x = plain(x);
-    writer_.node("Flatten", node.name, {x.name}, node.name, {{"axis", std::int64_t{1}}});
-    return result(node, false);
+    return written("Flatten", node, {x.name}, {{"axis", std::int64_t{1}}});
   }
 
   Value slice(const Node& node) {
@@ -474,11 +452,9 @@ class Exporter {
     std::vector<std::string> inputs = {x.name};
     for (const auto& [name, list] :
          {std::pair(".starts", &starts), {".ends", &ends}, {".axes", &axes}, {".steps", &steps}}) {
-      inputs.push_back(node.name + name);
-      writer_.constant(inputs.back(), *list);
+      inputs.push_back(writer_.constant(node.name + name, *list));
     }
-    writer_.node("Slice", node.name, inputs, node.name);
-    return result(node, x.first);
+    return written("Slice", node, inputs, {}, x.first);
   }
 
   Value pad(const Node& node) {
@@ -487,72 +463,59 @@ class Exporter {
     Longs pads = by_axis(x, op.before());
     const Longs after = by_axis(x, op.after());
     pads.insert(pads.end(), after.begin(), after.end());
-    writer_.constant(node.name + ".pads", pads);
-    writer_.constant(node.name + ".value", {}, std::vector<float>{op.value()});
-    writer_.node("Pad", node.name, {x.name, node.name + ".pads", node.name + ".value"}, node.name);
-    return result(node, x.first);
+    return written("Pad", node,
+                   {x.name, writer_.constant(node.name + ".pads", pads),
+                    writer_.constant(node.name + ".value", op.value())},
+                   {}, x.first);
   }
 
   Value transpose(const Node& node) {
-    const Value x = plain(read(node));
-    writer_.node("Transpose", node.name, {x.name}, node.name,
-                 {{"perm", dynamic_cast<const Transpose&>(*node.op).permutation()}});
-    return result(node, false);
+    return written("Transpose", node, {plain(read(node)).name},
+                   {{"perm", dynamic_cast<const Transpose&>(*node.op).permutation()}});
   }
 
   Value reshape(const Node& node) {
-    const Value x = plain(read(node));
-    writer_.constant(node.name + ".shape", dynamic_cast<const Reshape&>(*node.op).target());
-    writer_.node("Reshape", node.name, {x.name, node.name + ".shape"}, node.name);
-    return result(node, false);
+    const Shape& target = dynamic_cast<const Reshape&>(*node.op).target();
+    return written("Reshape", node,
+                   {plain(read(node)).name, writer_.constant(node.name + ".shape", target)});
   }
 
   /// Gather of the table by the input, behind a Cast unless that is int64.
   Value embedding(const Node& node) {
     const Value x = plain(read(node));
     std::string rows = x.name;
-    if (!x.whole) {
-      rows = node.name + ".rows";
-      writer_.node("Cast", rows, {x.name}, rows,
-                   {{"to", static_cast<std::int64_t>(OnnxType::int64)}});
-    }
-    writer_.node("Gather", node.name, {parameter(node, 0), rows}, node.name,
-                 {{"axis", std::int64_t{0}}});
-    return result(node, false);
+    if (!x.whole)
+      rows = writer_.value("Cast", node.name + ".rows", {x.name},
+                           {{"to", static_cast<std::int64_t>(OnnxType::int64)}});
+    return written("Gather", node, {parameter(node, 0), rows}, {{"axis", std::int64_t{0}}});
   }
 
   Value position_embedding(const Node& node) {
-    const Value x = plain(read(node));
-    writer_.node("Add", node.name, {x.name, parameter(node, 0)}, node.name);
-    return result(node, false);
+    return written("Add", node, {plain(read(node)).name, parameter(node, 0)});
   }
 
   Value layer_norm(const Node& node) {
     constexpr std::int64_t kOpset = 17;
     const Value x = plain(read(node));
-    const std::string weight = parameter(node, 0), bias = parameter(node, 1);
     const double epsilon = dynamic_cast<const LayerNorm&>(*node.op).epsilon();
-    writer_.node("LayerNormalization", node.name, {x.name, weight, bias}, node.name,
-                 {{"axis", std::int64_t{-1}}, {"epsilon", static_cast<float>(epsilon)}});
     opset_ = std::max(opset_, kOpset);
-    return result(node, false);
+    return written("LayerNormalization", node, {x.name, parameter(node, 0), parameter(node, 1)},
+                   {{"axis", std::int64_t{-1}}, {"epsilon", static_cast<float>(epsilon)}});
   }
 
   Value gelu(const Node& node) {
     constexpr std::int64_t kOpset = 20;
-    writer_.node("Gelu", node.name, {plain(read(node)).name}, node.name);
     opset_ = std::max(opset_, kOpset);
-    return result(node, false);
+    return written("Gelu", node, {plain(read(node)).name});
   }
 
   /// [b, t, heads d] as [b, heads, t, d], or with `turned` as [b, heads, d, t].
   std::string split(const std::string& name, const Value& x, std::int64_t heads, bool turned) {
-    const std::string shape = name + ".shape", parts = name + ".parts";
-    writer_.constant(shape, Longs{0, 0, heads, x.shape.back() / heads});
-    writer_.node("Reshape", parts, {x.name, shape}, parts);
-    writer_.node("Transpose", name, {parts}, name,
-                 {{"perm", turned ? Longs{0, 2, 3, 1} : Longs{0, 2, 1, 3}}});
-    return name;
+    const std::string shape =
+        writer_.constant(name + ".shape", Longs{0, 0, heads, x.shape.back() / heads});
+    return writer_.value("Transpose", name,
+                         {writer_.value("Reshape", name + ".parts", {x.name, shape})},
+                         {{"perm", turned ? Longs{0, 2, 3, 1} : Longs{0, 2, 1, 3}}});
   }
 
   Value matmul(const Node& node) {
@@ -567,27 +530,22 @@ class Exporter {
       Longs order;
       for (std::int64_t i = 0; i < right.rank(); ++i) order.push_back(i);
       std::swap(order[order.size() - 1], order[order.size() - 2]);
-      b = node.name + ".b";
-      writer_.node("Transpose", b, {right.name}, b, {{"perm", order}});
+      b = writer_.value("Transpose", node.name + ".b", {right.name}, {{"perm", order}});
     }
     a = operand(node, 0, a);
     b = operand(node, 1, b);
     const bool factor = o.alpha != 1;
-    const std::string product = gathers || factor ? node.name + ".product" : node.name,
-                      merged = factor ? node.name + ".merged" : node.name;
-    writer_.node("MatMul", product, {a, b}, product);
-    std::string last = product;
+    std::string last =
+        writer_.value("MatMul", gathers || factor ? node.name + ".product" : node.name, {a, b});
     if (gathers) {
-      const std::string turned = node.name + ".turned", shape = node.name + ".shape";
-      writer_.node("Transpose", turned, {product}, turned, {{"perm", Longs{0, 2, 1, 3}}});
-      writer_.constant(shape, Longs{0, 0, right.shape.back()});
-      writer_.node("Reshape", merged, {turned, shape}, merged);
-      last = merged;
+      last =
+          writer_.value("Transpose", node.name + ".turned", {last}, {{"perm", Longs{0, 2, 1, 3}}});
+      last = writer_.value(
+          "Reshape", factor ? node.name + ".merged" : node.name,
+          {last, writer_.constant(node.name + ".shape", Longs{0, 0, right.shape.back()})});
     }
-    if (factor) {
-      writer_.constant(node.name + ".alpha", {}, std::vector<float>{o.alpha});
-      writer_.node("Mul", node.name, {last, node.name + ".alpha"}, node.name);
-    }
+    if (factor)
+      writer_.value("Mul", node.name, {last, writer_.constant(node.name + ".alpha", o.alpha)});
     return result(node, false);
   }
 
@@ -600,18 +558,14 @@ class Exporter {
       for (std::int64_t j = i + 1; j < length; ++j)
         mask[static_cast<std::size_t>(i * length + j)] = -std::numeric_limits<float>::infinity();
     }
-    writer_.constant(node.name + ".mask", {length, length}, mask);
-    writer_.node("Add", node.name, {x.name, node.name + ".mask"}, node.name);
-    return result(node, false);
+    return written("Add", node,
+                   {x.name, writer_.constant(node.name + ".mask", {length, length}, mask)});
   }
 
   Value softmax(const Node& node) {
-    writer_.node("Softmax", node.name, {plain(read(node)).name}, node.name,
-                 {{"axis", dynamic_cast<const Softmax&>(*node.op).axis()}});
-    return result(node, false);
+    return written("Softmax", node, {plain(read(node)).name},
+                   {{"axis", dynamic_cast<const Softmax&>(*node.op).axis()}});
   }
-
-  Value export_node(const Node& node) { return (this->*handler(*node.op))(node); }
 
   const Graph& graph_;
   const OnnxLayers& layers_;

@@ -56,6 +56,8 @@ using OnnxLayers = std::map<std::string, OnnxLayer, std::less<>>;
 /// The type that stores codes of the format, with its values: integers of 4, 8 and 16 bits, floats
 /// of 8 bits, in which smaller floats are contained. Nothing for other formats.
 std::optional<OnnxType> storage_type(const Format&);
+/// The number of an integer format's code.
+std::int32_t integer_of(const Format&, std::uint32_t code);
 /// The codes as raw data of that type.
 std::string stored_codes(const Format&, OnnxType, const std::vector<std::uint16_t>& codes);
 

@@ -1,6 +1,5 @@
-// The messages of onnx/onnx.proto (release 1.12) that a float32 network uses; field numbers from
-// there. Each list is counted in a pass of its own and reserved once: growing it would take three
-// times its size.
+// Each list is counted in a pass of its own and reserved once: growing it would take three times
+// its size.
 #include "emu/net/model/onnx/file.hpp"
 
 #include <fmt/format.h>
@@ -13,6 +12,7 @@
 #include <set>
 
 #include "emu/net/memory.hpp"
+#include "emu/net/model/onnx/proto.hpp"
 #include "emu/net/profile.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/input_file.hpp"
@@ -60,9 +60,9 @@ std::string_view domain_of(std::string_view text) { return text == "ai.onnx" ? "
 OnnxDimension read_dimension(WireReader message) {
   OnnxDimension dimension;
   for (WireField field; message.next(field);) {
-    if (field.number == 1) {  // some exporters write -1 for an unknown extent
+    if (field.number == value_field::kExtent) {  // some exporters write -1 for an unknown extent
       dimension = {std::max<std::int64_t>(message.integer(field, "dim_value"), -1), ""};
-    } else if (field.number == 2) {
+    } else if (field.number == value_field::kSymbol) {
       dimension = {-1, message.text(field, "dim_param")};
     }
   }
@@ -72,9 +72,9 @@ OnnxDimension read_dimension(WireReader message) {
 void read_shape(WireReader message, OnnxValueInfo& value) {
   if (value.has_shape) message.fail(message.offset(), "expected one shape, found two");
   value.has_shape = true;
-  reserve(value.dims, count_fields(message, {})[1]);
+  reserve(value.dims, count_fields(message, {})[value_field::kDimension]);
   for (WireField field; message.next(field);) {
-    if (field.number == 1)
+    if (field.number == value_field::kDimension)
       value.dims.push_back(read_dimension(message.message(field, "a dimension")));
   }
 }
@@ -82,15 +82,15 @@ void read_shape(WireReader message, OnnxValueInfo& value) {
 OnnxValueInfo read_value_info(WireReader message) {
   OnnxValueInfo value;
   for (WireField field; message.next(field);) {
-    if (field.number == 1) value.name = message.text(field, "the name of a value");
-    if (field.number != 2) continue;
+    if (field.number == value_field::kName) value.name = message.text(field, "the name of a value");
+    if (field.number != value_field::kType) continue;
     WireReader type = message.message(field, "the type of a value");
     for (WireField kind; type.next(kind);) {
-      if (kind.number != 1) continue;
+      if (kind.number != value_field::kTensorType) continue;
       WireReader tensor = type.message(kind, "tensor_type");
       for (WireField part; tensor.next(part);) {
-        if (part.number == 1) value.type = tensor.integer(part, "elem_type");
-        if (part.number == 2) read_shape(tensor.message(part, "a shape"), value);
+        if (part.number == value_field::kElement) value.type = tensor.integer(part, "elem_type");
+        if (part.number == value_field::kShape) read_shape(tensor.message(part, "a shape"), value);
       }
     }
   }
@@ -100,31 +100,9 @@ OnnxValueInfo read_value_info(WireReader message) {
 
 /// The kind of an attribute by the field that holds it, for files that leave the kind out (IR 1).
 OnnxAttributeType kind_of_field(std::uint32_t number) {
-  using Type = OnnxAttributeType;
-  switch (number) {
-    case 2:
-      return Type::number;
-    case 3:
-      return Type::integer;
-    case 4:
-      return Type::text;
-    case 5:
-      return Type::tensor;
-    case 6:
-      return Type::graph;
-    case 7:
-      return Type::numbers;
-    case 8:
-      return Type::integers;
-    case 9:
-      return Type::texts;
-    case 10:
-      return Type::tensors;
-    case 11:
-      return Type::graphs;
-    default:
-      return Type::undefined;
-  }
+  const bool holds = number >= attribute_field::kNumber && number <= attribute_field::kGraphs;
+  return holds ? static_cast<OnnxAttributeType>(number - attribute_field::kNumber + 1)
+               : OnnxAttributeType::undefined;
 }
 
 /// Reserves the lists of an attribute and finds its kind by the fields that are there.
@@ -134,9 +112,11 @@ OnnxAttributeType count_attribute(WireReader message, OnnxAttribute& attribute) 
   for (WireField field; message.next(field);) {
     if (kind_of_field(field.number) != OnnxAttributeType::undefined)
       kind = kind_of_field(field.number);
-    if (field.number == 7) numbers += message.count(field, Wire::fixed32, "floats");
-    if (field.number == 8) integers += message.count(field, Wire::varint, "ints");
-    if (field.number == 9) ++texts;
+    if (field.number == attribute_field::kNumbers)
+      numbers += message.count(field, Wire::fixed32, "floats");
+    if (field.number == attribute_field::kIntegers)
+      integers += message.count(field, Wire::varint, "ints");
+    if (field.number == attribute_field::kTexts) ++texts;
   }
   reserve(attribute.numbers, numbers);
   reserve(attribute.integers, integers);
@@ -157,46 +137,29 @@ OnnxAttribute read_attribute(WireReader message) {
   const OnnxAttributeType kind = count_attribute(message, attribute);
   const std::int64_t offset = message.offset();
   for (WireField field; message.next(field);) {
-    switch (field.number) {
-      case 1:
-        attribute.name = message.text(field, "the name of an attribute");
-        break;
-      case 2:
-        attribute.number = message.float32(field, "f");
-        break;
-      case 3:
-        attribute.integer = message.integer(field, "i");
-        break;
-      case 4:
-        attribute.text = message.text(field, "s");
-        break;
-      case 5:
-        if (attribute.tensor) message.fail(field.offset, "expected one tensor, found two");
-        attribute.tensor =
-            std::make_unique<OnnxTensor>(read_onnx_tensor(message.message(field, "t")));
-        break;
-      case 6:
-        attribute.graph = message.text(field, "g");
-        break;
-      case 7:
-        WireReader::for_each(field, Wire::fixed32, [&](std::uint64_t word) {
-          attribute.numbers.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(word)));
-        });
-        break;
-      case 8:
-        WireReader::for_each(field, Wire::varint, [&](std::uint64_t word) {
-          attribute.integers.push_back(static_cast<std::int64_t>(word));
-        });
-        break;
-      case 9:
-        attribute.texts.push_back(message.text(field, "strings"));
-        break;
-      case 20:
-        read_attribute_type(message, field, attribute);
-        break;
-      default:
-        break;
+    const std::uint32_t number = field.number;
+    if (number == attribute_field::kName)
+      attribute.name = message.text(field, "the name of an attribute");
+    if (number == attribute_field::kNumber) attribute.number = message.float32(field, "f");
+    if (number == attribute_field::kInteger) attribute.integer = message.integer(field, "i");
+    if (number == attribute_field::kText) attribute.text = message.text(field, "s");
+    if (number == attribute_field::kTensor) {
+      if (attribute.tensor) message.fail(field.offset, "expected one tensor, found two");
+      attribute.tensor =
+          std::make_unique<OnnxTensor>(read_onnx_tensor(message.message(field, "t")));
     }
+    if (number == attribute_field::kGraph) attribute.graph = message.text(field, "g");
+    if (number == attribute_field::kNumbers)
+      WireReader::for_each(field, Wire::fixed32, [&](std::uint64_t word) {
+        attribute.numbers.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(word)));
+      });
+    if (number == attribute_field::kIntegers)
+      WireReader::for_each(field, Wire::varint, [&](std::uint64_t word) {
+        attribute.integers.push_back(static_cast<std::int64_t>(word));
+      });
+    if (number == attribute_field::kTexts)
+      attribute.texts.push_back(message.text(field, "strings"));
+    if (number == attribute_field::kType) read_attribute_type(message, field, attribute);
   }
   require_name(message, attribute.name, "the name of an attribute");
   if (attribute.type == OnnxAttributeType::undefined) attribute.type = kind;
@@ -212,33 +175,20 @@ OnnxAttribute read_attribute(WireReader message) {
 OnnxNode read_node(WireReader message) {
   OnnxNode node;
   node.offset = message.offset();
-  const Counts counts = count_fields(message, {5});
-  reserve(node.inputs, counts[1]);
-  reserve(node.outputs, counts[2]);
-  reserve(node.attributes, counts[5]);
+  const Counts counts = count_fields(message, {node_field::kAttribute});
+  reserve(node.inputs, counts[node_field::kInput]);
+  reserve(node.outputs, counts[node_field::kOutput]);
+  reserve(node.attributes, counts[node_field::kAttribute]);
   for (WireField field; message.next(field);) {
-    switch (field.number) {
-      case 1:
-        node.inputs.push_back(message.text(field, "an input"));
-        break;
-      case 2:
-        node.outputs.push_back(message.text(field, "an output"));
-        break;
-      case 3:
-        node.name = message.text(field, "the name of a node");
-        break;
-      case 4:
-        node.op_type = message.text(field, "op_type");
-        break;
-      case 5:
-        node.attributes.push_back(read_attribute(message.message(field, "an attribute")));
-        break;
-      case 7:
-        node.domain = domain_of(message.text(field, "the domain of a node"));
-        break;
-      default:
-        break;
-    }
+    const std::uint32_t number = field.number;
+    if (number == node_field::kInput) node.inputs.push_back(message.text(field, "an input"));
+    if (number == node_field::kOutput) node.outputs.push_back(message.text(field, "an output"));
+    if (number == node_field::kName) node.name = message.text(field, "the name of a node");
+    if (number == node_field::kOperator) node.op_type = message.text(field, "op_type");
+    if (number == node_field::kAttribute)
+      node.attributes.push_back(read_attribute(message.message(field, "an attribute")));
+    if (number == node_field::kDomain)
+      node.domain = domain_of(message.text(field, "the domain of a node"));
   }
   require_name(message, node.op_type, "the op_type of a node");
   return node;
@@ -246,40 +196,33 @@ OnnxNode read_node(WireReader message) {
 
 OnnxGraph read_graph(WireReader message, bool weights_may_be_absent) {
   OnnxGraph graph;
-  const Counts counts = count_fields(message, {1, 5, 11, 12, 13});
-  reserve(graph.nodes, counts[1]);
-  reserve(graph.initializers, counts[5]);
-  reserve(graph.inputs, counts[11]);
-  reserve(graph.outputs, counts[12]);
-  reserve(graph.value_info, counts[13]);
+  const Counts counts =
+      count_fields(message, {graph_field::kNode, graph_field::kInitializer, graph_field::kInput,
+                             graph_field::kOutput, graph_field::kValueInfo});
+  reserve(graph.nodes, counts[graph_field::kNode]);
+  reserve(graph.initializers, counts[graph_field::kInitializer]);
+  reserve(graph.inputs, counts[graph_field::kInput]);
+  reserve(graph.outputs, counts[graph_field::kOutput]);
+  reserve(graph.value_info, counts[graph_field::kValueInfo]);
   for (WireField field; message.next(field);) {
-    switch (field.number) {
-      case 1:
-        graph.nodes.push_back(read_node(message.message(field, "a node")));
-        break;
-      case 2:
-        graph.name = message.text(field, "the name of the graph");
-        break;
-      case 5:
-        graph.initializers.push_back(
-            read_onnx_tensor(message.message(field, "an initializer"), weights_may_be_absent));
-        if (graph.initializers.back().name.empty())
-          message.fail(field.offset, "expected the name of an initializer, found none");
-        break;
-      case 11:
-        graph.inputs.push_back(read_value_info(message.message(field, "an input")));
-        break;
-      case 12:
-        graph.outputs.push_back(read_value_info(message.message(field, "an output")));
-        break;
-      case 13:
-        graph.value_info.push_back(read_value_info(message.message(field, "a value_info")));
-        break;
-      case 15:
-        message.fail(field.offset, "expected dense initializers, found a sparse one");
-      default:
-        break;
+    const std::uint32_t number = field.number;
+    if (number == graph_field::kNode)
+      graph.nodes.push_back(read_node(message.message(field, "a node")));
+    if (number == graph_field::kName) graph.name = message.text(field, "the name of the graph");
+    if (number == graph_field::kInitializer) {
+      graph.initializers.push_back(
+          read_onnx_tensor(message.message(field, "an initializer"), weights_may_be_absent));
+      if (graph.initializers.back().name.empty())
+        message.fail(field.offset, "expected the name of an initializer, found none");
     }
+    if (number == graph_field::kInput)
+      graph.inputs.push_back(read_value_info(message.message(field, "an input")));
+    if (number == graph_field::kOutput)
+      graph.outputs.push_back(read_value_info(message.message(field, "an output")));
+    if (number == graph_field::kValueInfo)
+      graph.value_info.push_back(read_value_info(message.message(field, "a value_info")));
+    if (number == graph_field::kSparseInitializer)
+      message.fail(field.offset, "expected dense initializers, found a sparse one");
   }
   return graph;
 }
@@ -288,8 +231,10 @@ void read_opset(WireReader message, OnnxModel& model) {
   std::string_view domain;
   std::int64_t version = 0;
   for (WireField field; message.next(field);) {
-    if (field.number == 1) domain = domain_of(message.text(field, "the domain of an opset"));
-    if (field.number == 2) version = message.integer(field, "the version of an opset");
+    if (field.number == opset_field::kDomain)
+      domain = domain_of(message.text(field, "the domain of an opset"));
+    if (field.number == opset_field::kVersion)
+      version = message.integer(field, "the version of an opset");
   }
   if (!domain.empty()) return;  // reported at the node of that domain
   if (version < kLeastOpset || version > kMostOpset) {
@@ -302,27 +247,17 @@ void read_opset(WireReader message, OnnxModel& model) {
 void read_model(WireReader message, OnnxModel& model, bool weights_may_be_absent) {
   bool graph = false;
   for (WireField field; message.next(field);) {
-    switch (field.number) {
-      case 1:
-        model.ir_version = message.integer(field, "ir_version");
-        break;
-      case 2:
-        model.producer = message.text(field, "producer_name");
-        break;
-      case 3:
-        model.producer_version = message.text(field, "producer_version");
-        break;
-      case 7:
-        if (graph) message.fail(field.offset, "expected one graph, found two");
-        graph = true;
-        model.graph = read_graph(message.message(field, "the graph"), weights_may_be_absent);
-        break;
-      case 8:
-        read_opset(message.message(field, "opset_import"), model);
-        break;
-      default:
-        break;
+    const std::uint32_t number = field.number;
+    if (number == model_field::kIrVersion) model.ir_version = message.integer(field, "ir_version");
+    if (number == model_field::kProducer) model.producer = message.text(field, "producer_name");
+    if (number == model_field::kProducerVersion)
+      model.producer_version = message.text(field, "producer_version");
+    if (number == model_field::kGraph) {
+      if (graph) message.fail(field.offset, "expected one graph, found two");
+      graph = true;
+      model.graph = read_graph(message.message(field, "the graph"), weights_may_be_absent);
     }
+    if (number == model_field::kOpset) read_opset(message.message(field, "opset_import"), model);
   }
   const std::int64_t end = model.bytes.size();
   if (!graph) message.fail(end, "expected an ONNX model with a graph, found none");
@@ -331,6 +266,10 @@ void read_model(WireReader message, OnnxModel& model, bool weights_may_be_absent
                                   " none",
                                   kLeastOpset, kMostOpset));
   }
+}
+
+std::string_view text_of(const Bytes& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), static_cast<std::size_t>(bytes.size())};
 }
 
 /// Whether the text stands anywhere in the rest of the file, which is read a piece at a time.
@@ -357,13 +296,54 @@ const OnnxAttribute* OnnxNode::find(std::string_view attribute) const {
   return nullptr;
 }
 
+namespace {
+
+/// The member of the node's attribute that a value of that type is in; nullptr without.
+template <class T>
+const T* typed(const OnnxNode& node, std::string_view name, OnnxAttributeType type,
+               T OnnxAttribute::*value) {
+  const OnnxAttribute* const found = node.find(name);
+  return found != nullptr && found->type == type ? &(found->*value) : nullptr;
+}
+
+}  // namespace
+
+std::int64_t OnnxNode::integer_or(std::string_view attribute, std::int64_t otherwise) const {
+  const auto* found = typed(*this, attribute, OnnxAttributeType::integer, &OnnxAttribute::integer);
+  return found != nullptr ? *found : otherwise;
+}
+
+float OnnxNode::number_or(std::string_view attribute, float otherwise) const {
+  const auto* found = typed(*this, attribute, OnnxAttributeType::number, &OnnxAttribute::number);
+  return found != nullptr ? *found : otherwise;
+}
+
+std::string_view OnnxNode::text_or(std::string_view attribute, std::string_view otherwise) const {
+  const auto* found = typed(*this, attribute, OnnxAttributeType::text, &OnnxAttribute::text);
+  return found != nullptr ? *found : otherwise;
+}
+
+std::vector<std::int64_t> OnnxNode::integers_or(std::string_view attribute,
+                                                std::vector<std::int64_t> otherwise) const {
+  const auto* found =
+      typed(*this, attribute, OnnxAttributeType::integers, &OnnxAttribute::integers);
+  return found != nullptr ? *found : otherwise;
+}
+
+std::span<const std::string_view> inner_graphs(const OnnxNode& node) {
+  static constexpr std::string_view kBranches[] = {"else_branch", "then_branch"},
+                                    kBody[] = {"body"};
+  if (!node.domain.empty()) return {};
+  if (node.op_type == "Loop" || node.op_type == "Scan") return kBody;
+  return node.op_type == "If" ? std::span<const std::string_view>(kBranches)
+                              : std::span<const std::string_view>();
+}
+
 OnnxGraph read_subgraph(const OnnxModel& model, const OnnxNode& node, std::string_view name) {
   const OnnxAttribute* const attribute = node.find(name);
   if (attribute == nullptr || attribute->type != OnnxAttributeType::graph)
     throw Error(fmt::format("expected a graph as {}", name));
-  const std::string_view file(reinterpret_cast<const char*>(model.bytes.data()),
-                              static_cast<std::size_t>(model.bytes.size()));
-  OnnxGraph graph = read_graph(WireReader(model.path, file, attribute->graph), false);
+  OnnxGraph graph = read_graph(WireReader(model.path, model.text(), attribute->graph), false);
   const auto require_data = [](const OnnxTensor& tensor) {
     if (!tensor.external.file.empty())
       throw Error("expected the data of a subgraph's tensors in the model's file");
@@ -390,9 +370,7 @@ std::int64_t weights_as_codes(const std::string& path) {
   model.path = path;
   model.bytes = Bytes(file.left());
   file.read(model.bytes.data(), model.bytes.size());
-  const std::string_view whole(reinterpret_cast<const char*>(model.bytes.data()),
-                               static_cast<std::size_t>(model.bytes.size()));
-  read_model(WireReader(model.path, whole), model, true);
+  read_model(WireReader(model.path, model.text()), model, true);
   // Integers of 32 bits are biases.
   std::set<std::string_view> constants, decoded;
   for (const OnnxTensor& tensor : model.graph.initializers)
@@ -428,13 +406,17 @@ OnnxModel read_onnx(const std::string& path) {
   return parse_onnx(path, std::move(bytes));
 }
 
+OnnxModel parse_onnx(std::string path, std::string_view text, bool weights_may_be_absent) {
+  Bytes bytes(std::ssize(text));
+  std::ranges::copy(text, reinterpret_cast<char*>(bytes.data()));
+  return parse_onnx(std::move(path), std::move(bytes), weights_may_be_absent);
+}
+
 OnnxModel parse_onnx(std::string path, Bytes bytes, bool weights_may_be_absent) {
   OnnxModel model;
   model.path = std::move(path);
   model.bytes = std::move(bytes);
-  const std::string_view whole(reinterpret_cast<const char*>(model.bytes.data()),
-                               static_cast<std::size_t>(model.bytes.size()));
-  read_model(WireReader(model.path, whole), model, weights_may_be_absent);
+  read_model(WireReader(model.path, model.text()), model, weights_may_be_absent);
   read_external_data(model);
   return model;
 }
@@ -497,10 +479,7 @@ class Files {
     }
     Bytes& bytes = model_.external.emplace_back(file.left());
     file.read(bytes.data(), bytes.size());
-    const std::string_view text(reinterpret_cast<const char*>(bytes.data()),
-                                static_cast<std::size_t>(bytes.size()));
-    files_[tensor.external.file] = text;
-    return text;
+    return files_[tensor.external.file] = text_of(bytes);
   }
 
   OnnxModel& model_;
@@ -508,6 +487,8 @@ class Files {
 };
 
 }  // namespace
+
+std::string_view OnnxModel::text() const { return text_of(bytes); }
 
 std::int64_t OnnxModel::size() const {
   std::int64_t size = bytes.size();

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,6 +59,12 @@ struct OnnxNode {
 
   /// nullptr where the node has none of that name.
   const OnnxAttribute* find(std::string_view attribute) const;
+  /// Its value, or `otherwise` where it has none or another type.
+  std::int64_t integer_or(std::string_view attribute, std::int64_t otherwise) const;
+  float number_or(std::string_view attribute, float otherwise) const;
+  std::string_view text_or(std::string_view attribute, std::string_view otherwise) const;
+  std::vector<std::int64_t> integers_or(std::string_view attribute,
+                                        std::vector<std::int64_t> otherwise) const;
 };
 
 /// An axis of an input or output: a number of elements, a symbol ("batch"), or unknown.
@@ -90,7 +97,8 @@ struct OnnxModel {
   std::string_view producer, producer_version;
   OnnxGraph graph;
 
-  std::int64_t size() const;  ///< of all files, in bytes
+  std::int64_t size() const;      ///< of all files, in bytes
+  std::string_view text() const;  ///< the bytes
 };
 
 /// Reads the files that tensors name, each once and whole, and gives the tensors their data. Throws
@@ -98,6 +106,10 @@ struct OnnxModel {
 /// too, and for data beyond the end of a file or of another size than the elements take.
 void read_external_data(OnnxModel&);
 
+/// The attributes that hold the graphs of a Loop or Scan, or of an If; none for other operators.
+std::span<const std::string_view> inner_graphs(const OnnxNode&);
+/// How deep graphs may stand in nodes of each other.
+inline constexpr int kDeepestGraph = 8;
 /// The graph of an attribute of that name (a branch of If), whose tensors have their data in the
 /// file itself. Throws Error where the node has none.
 OnnxGraph read_subgraph(const OnnxModel&, const OnnxNode&, std::string_view attribute);
@@ -116,5 +128,7 @@ std::int64_t weights_as_codes(const std::string& path);
 /// read_onnx() of bytes that `path` describes in messages; with `weights_may_be_absent`
 /// initializers of reals need not have data.
 OnnxModel parse_onnx(std::string path, Bytes, bool weights_may_be_absent = false);
+/// The same of a copy of bytes.
+OnnxModel parse_onnx(std::string path, std::string_view, bool weights_may_be_absent = false);
 
 }  // namespace numemu::net

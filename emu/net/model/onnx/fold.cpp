@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numeric>
 
 #include "emu/net/model/onnx/constant.hpp"
 #include "formats/error.hpp"
@@ -16,7 +17,7 @@ namespace {
 using Inputs = std::vector<ConstantRef>;
 
 std::int64_t single(const OnnxConstant& constant) {
-  const std::vector<std::int64_t> values = constant.integers();
+  const Ints values = constant.integers();
   if (values.size() != 1) throw Error(fmt::format("expected one number, found {}", values.size()));
   return values[0];
 }
@@ -32,9 +33,8 @@ using Limit = std::function<void(const Shape& dims)>;
 OnnxConstant gather(const OnnxNode& node, const Inputs& inputs, const Limit& limit) {
   const OnnxConstant& data = required(inputs, 0);
   const OnnxConstant& indices = required(inputs, 1);
-  const auto axis =
-      static_cast<std::size_t>(axis_in(integer_or(node, "axis", 0), data.dims.size()));
-  std::vector<std::int64_t> index = indices.integers();
+  const auto axis = static_cast<std::size_t>(axis_in(node.integer_or("axis", 0), data.dims.size()));
+  Ints index = indices.integers();
   const std::int64_t rows = data.dims[axis];
   for (std::int64_t& i : index) {
     if (i < -rows || i >= rows)
@@ -62,7 +62,7 @@ OnnxConstant gather(const OnnxNode& node, const Inputs& inputs, const Limit& lim
 OnnxConstant concat(const OnnxNode& node, const Inputs& inputs) {
   const OnnxConstant& first = required(inputs, 0);
   const auto axis =
-      static_cast<std::size_t>(axis_in(integer_or(node, "axis", 0), first.dims.size()));
+      static_cast<std::size_t>(axis_in(node.integer_or("axis", 0), first.dims.size()));
   OnnxConstant out{first.dims, first.integer, {}};
   out.dims[axis] = 0;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -87,26 +87,18 @@ OnnxConstant concat(const OnnxNode& node, const Inputs& inputs) {
 
 OnnxConstant slice(const OnnxNode& node, const Inputs& inputs) {
   const OnnxConstant& data = required(inputs, 0);
-  const auto starts = input_or_attribute(node, inputs, 1, "starts");
-  const auto ends = input_or_attribute(node, inputs, 2, "ends");
-  auto axes = input_or_attribute(node, inputs, 3, "axes");
-  auto steps = input_or_attribute(node, inputs, 4, "steps");
+  const auto [starts, ends, axes, steps] = cuts_of(node, inputs);
   if (!starts || !ends || starts->size() != ends->size())
     throw Error("expected as many starts as ends");
-  if (!axes) {
-    axes.emplace();
-    for (std::size_t i = 0; i < starts->size(); ++i) axes->push_back(static_cast<std::int64_t>(i));
-  }
-  if (!steps) steps = std::vector<std::int64_t>(starts->size(), 1);
-  if (axes->size() != starts->size() || steps->size() != starts->size())
+  if (axes.size() != starts->size() || steps.size() != starts->size())
     throw Error("expected as many axes and steps as starts");
   Shape dims = data.dims, first(dims.size(), 0), step(dims.size(), 1);
   for (std::size_t i = 0; i < starts->size(); ++i) {
-    const auto axis = static_cast<std::size_t>(axis_in((*axes)[i], dims.size()));
+    const auto axis = static_cast<std::size_t>(axis_in(axes[i], dims.size()));
     const std::int64_t n = data.dims[axis];
-    if ((*steps)[i] == 0) throw Error("expected a step that is not zero");
+    if (steps[i] == 0) throw Error("expected a step that is not zero");
     if (n == 0) continue;
-    const std::int64_t by = std::clamp((*steps)[i], -n, n);  // longer ones reach no second element
+    const std::int64_t by = std::clamp(steps[i], -n, n);  // longer ones reach no second element
     const auto clamped = [&](std::int64_t at, std::int64_t low, std::int64_t high) {
       return std::clamp(at < 0 ? std::max(at, -n - 1) + n : at, low, high);
     };
@@ -119,35 +111,29 @@ OnnxConstant slice(const OnnxNode& node, const Inputs& inputs) {
         std::max<std::int64_t>(0, by > 0 ? (to - from + by - 1) / by : (from - to - by - 1) / -by);
   }
   const Shape strides = strides_of(data.dims);
-  return picked(data, dims, [&](const Shape& position) {
-    std::int64_t at = 0;
-    for (std::size_t i = 0; i < position.size(); ++i)
-      at += (first[i] + position[i] * step[i]) * strides[i];
-    return at;
-  });
+  std::int64_t from = 0;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    from += first[i] * strides[i];
+    step[i] *= strides[i];
+  }
+  return picked(data, dims, step, from);
 }
 
 OnnxConstant transpose(const OnnxNode& node, const Inputs& inputs) {
   const OnnxConstant& data = required(inputs, 0);
-  std::vector<std::int64_t> order = integers_or(node, "perm", {});
-  if (order.empty()) {
-    for (std::size_t i = data.dims.size(); i-- > 0;) order.push_back(static_cast<std::int64_t>(i));
-  }
-  std::vector<std::int64_t> sorted = order;
-  std::sort(sorted.begin(), sorted.end());
-  for (std::size_t i = 0; i < sorted.size(); ++i) {
-    if (sorted.size() != data.dims.size() || sorted[i] != static_cast<std::int64_t>(i))
-      throw Error("expected perm to be a permutation of the axes");
-  }
-  Shape dims;
-  for (const std::int64_t axis : order) dims.push_back(data.dims[static_cast<std::size_t>(axis)]);
+  const Ints axes = ascending(data.dims.size());
+  Ints order = node.integers_or("perm", {});
+  if (order.empty()) order.assign(axes.rbegin(), axes.rend());
+  Ints sorted = order;
+  std::ranges::sort(sorted);
+  if (sorted != axes) throw Error("expected perm to be a permutation of the axes");
   const Shape strides = strides_of(data.dims);
-  return picked(data, dims, [&](const Shape& position) {
-    std::int64_t at = 0;
-    for (std::size_t i = 0; i < position.size(); ++i)
-      at += position[i] * strides[static_cast<std::size_t>(order[i])];
-    return at;
-  });
+  Shape dims, steps;
+  for (const std::int64_t axis : order) {
+    dims.push_back(data.dims[static_cast<std::size_t>(axis)]);
+    steps.push_back(strides[static_cast<std::size_t>(axis)]);
+  }
+  return picked(data, dims, steps);
 }
 
 OnnxConstant with_shape(OnnxConstant data, const Shape& dims) {
@@ -158,9 +144,8 @@ OnnxConstant with_shape(OnnxConstant data, const Shape& dims) {
   return data;
 }
 
-OnnxConstant reshaped(const OnnxNode& node, const OnnxConstant& data,
-                      std::vector<std::int64_t> target) {
-  const bool copies = integer_or(node, "allowzero", 0) == 0;
+OnnxConstant reshaped(const OnnxNode& node, const OnnxConstant& data, Ints target) {
+  const bool copies = node.integer_or("allowzero", 0) == 0;
   std::int64_t known = 1;
   std::ptrdiff_t open = -1;
   for (std::size_t i = 0; i < target.size(); ++i) {
@@ -188,27 +173,12 @@ OnnxConstant squeezed(const OnnxNode& node, const Inputs& inputs) {
     for (const std::int64_t axis : *axes)
       drop[static_cast<std::size_t>(axis_in(axis, drop.size()))] = true;
   }
-  std::vector<std::int64_t> dims;
-  for (std::size_t i = 0; i < drop.size(); ++i) {
-    if (!drop[i]) dims.push_back(data.dims[i]);
-  }
-  return with_shape(data, dims);
+  return with_shape(data, without_axes(data.dims, drop));
 }
 
 OnnxConstant unsqueezed(const OnnxNode& node, const Inputs& inputs) {
   const OnnxConstant& data = required(inputs, 0);
-  const auto axes = input_or_attribute(node, inputs, 1, "axes");
-  if (!axes) throw Error("expected axes");
-  const std::size_t rank = data.dims.size() + axes->size();
-  std::vector<bool> added(rank, false);
-  for (const std::int64_t axis : *axes) added[static_cast<std::size_t>(axis_in(axis, rank))] = true;
-  std::vector<std::int64_t> dims;
-  std::size_t next = 0;
-  for (std::size_t i = 0; i < rank; ++i) {
-    if (!added[i] && next >= data.dims.size()) throw Error("expected different axes");
-    dims.push_back(added[i] ? 1 : data.dims[next++]);
-  }
-  return with_shape(data, dims);
+  return with_shape(data, with_axes(data.dims, input_or_attribute(node, inputs, 1, "axes")));
 }
 
 OnnxConstant cast(const OnnxNode& node, OnnxConstant data, OnnxType to) {
@@ -246,7 +216,7 @@ OnnxConstant trilu(const OnnxNode& node, const Inputs& inputs) {
   std::int64_t shift = 0;
   if (inputs.size() > 1 && inputs[1])
     shift = std::clamp(single(*inputs[1]), -rows - columns, rows + columns);
-  const bool upper = integer_or(node, "upper", 1) != 0;
+  const bool upper = node.integer_or("upper", 1) != 0;
   for (std::size_t i = 0; i < out.elements.size(); ++i) {
     const auto at = static_cast<std::int64_t>(i);
     const std::int64_t right = at % columns - at / columns % rows - shift;
@@ -254,188 +224,6 @@ OnnxConstant trilu(const OnnxNode& node, const Inputs& inputs) {
   }
   return out;
 }
-
-}  // namespace
-
-std::optional<Conversion> cast_conversion(const OnnxNode& node, OnnxType to) {
-  const std::string_view small = float8_format(to);
-  if (small.empty() && to != OnnxType::float16 && to != OnnxType::bfloat16) return std::nullopt;
-  const bool saturates = !small.empty() && integer_or(node, "saturate", 1) != 0;
-  return Conversion{.format = &find_format(small.empty() ? to_string(to) : std::string(small)),
-                    .overflow = saturates ? Overflow::saturate : Overflow::ieee};
-}
-
-void OnnxFolder::count(std::int64_t elements, std::int64_t copies) {
-  // Counted even where it is refused: what follows is, too.
-  left_ -= std::min(left_ + 1, elements);
-  if (left_ < 0 || elements > at_once_ / copies) {
-    throw memory_error(
-        fmt::format("computed constants exceed the memory allowed for this file size or left by "
-                    "--memory, by {} elements",
-                    elements));
-  }
-}
-
-std::optional<OnnxConstant> OnnxFolder::fold(const OnnxNode& node, const Inputs& inputs) {
-  const std::string_view op = node.op_type;
-  // What a result may hold is counted before it is made; most hold no more than their inputs.
-  std::int64_t most = 1;
-  for (const ConstantRef& input : inputs) {
-    if (input) most += static_cast<std::int64_t>(input->elements.size());
-  }
-  const auto limit = [&](const Shape& dims) { count(element_count(dims)); };
-  if (op == "Constant") {
-    const OnnxAttribute* value = node.find("value");
-    if (value != nullptr && value->tensor) {
-      count(value->tensor->elements);
-      return constant_of(*value->tensor);
-    }
-    if (const OnnxAttribute* real = node.find("value_float"))
-      return OnnxConstant{{}, false, {{real->number, {}}}};
-    if (const OnnxAttribute* whole = node.find("value_int"))
-      return OnnxConstant{{}, true, {{0, {whole->integer}}}};
-    if (const OnnxAttribute* wholes = node.find("value_ints")) {
-      OnnxConstant out{{std::ssize(wholes->integers)}, true, {}};
-      count(out.dims[0]);
-      out.elements.reserve(wholes->integers.size());
-      for (const std::int64_t v : wholes->integers) out.elements.push_back({0, {v}});
-      return out;
-    }
-    if (const OnnxAttribute* reals = node.find("value_floats")) {
-      OnnxConstant out{{std::ssize(reals->numbers)}, false, {}};
-      count(out.dims[0]);
-      out.elements.reserve(reals->numbers.size());
-      for (const float v : reals->numbers) out.elements.push_back({v, {}});
-      return out;
-    }
-    throw Error("expected a Constant with a dense value of numbers");
-  }
-  if (op == "ConstantOfShape") {
-    const Shape dims = required(inputs, 0).integers();
-    limit(dims);
-    Folded value;
-    const OnnxAttribute* given = node.find("value");
-    bool integer = false;
-    if (given != nullptr) {
-      if (!given->tensor || given->tensor->elements != 1)
-        throw Error("expected a value of one element");
-      const OnnxConstant one = constant_of(*given->tensor);
-      value = one.elements[0];
-      integer = one.integer;
-    }
-    return OnnxConstant{dims, integer,
-                        std::vector<Folded>(static_cast<std::size_t>(element_count(dims)), value)};
-  }
-  if (op == "Range" && !required(inputs, 0).integer) {
-    const double from = real(required(inputs, 0)), to = real(required(inputs, 1)),
-                 step = real(required(inputs, 2)), steps = std::ceil((to - from) / step);
-    if (!(std::fabs(steps) < 0x1p40)) throw Error("expected a finite range");
-    OnnxConstant out{{std::max<std::int64_t>(0, static_cast<std::int64_t>(steps))}, false, {}};
-    limit(out.dims);
-    out.elements.reserve(static_cast<std::size_t>(out.dims[0]));
-    for (std::int64_t i = 0; i < out.dims[0]; ++i)
-      out.elements.push_back({static_cast<float>(from + static_cast<double>(i) * step), {}});
-    return out;
-  }
-  if (op == "Range") {
-    const std::int64_t from = single(required(inputs, 0)), to = single(required(inputs, 1)),
-                       step = single(required(inputs, 2));
-    if (step == 0) throw Error("expected a step that is not zero");
-    OnnxConstant out{{0}, true, {}};
-    if (step > 0 ? from < to : from > to) {
-      using Unsigned = std::uint64_t;
-      const auto distance =
-          step > 0 ? Unsigned(to) - Unsigned(from) : Unsigned(from) - Unsigned(to);
-      const Unsigned more = (distance - 1) / (step > 0 ? Unsigned(step) : 0 - Unsigned(step));
-      out.dims[0] = static_cast<std::int64_t>(std::min<Unsigned>(more, INT64_MAX - 1)) + 1;
-      count(out.dims[0]);
-      // No vector that grows: its copies would take twice what is counted.
-      out.elements.reserve(more + 1);
-      for (Unsigned i = 0; i <= more; ++i)
-        out.elements.push_back(
-            {0, {static_cast<std::int64_t>(Unsigned(from) + i * Unsigned(step))}});
-    }
-    return out;
-  }
-  if (op == "Expand") {
-    const Shape dims = broadcast(required(inputs, 0).dims, required(inputs, 1).integers());
-    limit(dims);
-    return expanded(required(inputs, 0), dims);
-  }
-  if (op == "Gather") return gather(node, inputs, limit);
-  if (auto out = fold_elements(node, inputs, *this)) return out;
-  count(most);
-  if (op == "Identity") return required(inputs, 0);
-  if (op == "Concat") return concat(node, inputs);
-  if (op == "Slice") return slice(node, inputs);
-  if (op == "Transpose") return transpose(node, inputs);
-  if (op == "Reshape") return reshaped(node, required(inputs, 0), required(inputs, 1).integers());
-  if (op == "Squeeze") return squeezed(node, inputs);
-  if (op == "Unsqueeze") return unsqueezed(node, inputs);
-  if (op == "Cast") return cast(node, required(inputs, 0), number_type(integer_or(node, "to", 1)));
-  if (op == "CastLike") return cast(node, required(inputs, 0), required(inputs, 1).type);
-  if (op == "Trilu") return trilu(node, inputs);
-  return std::nullopt;
-}
-
-const OnnxConstant& required(const std::vector<ConstantRef>& inputs, std::size_t index) {
-  if (index >= inputs.size() || !inputs[index])
-    throw Error(fmt::format("expected an input number {}", index));
-  return *inputs[index];
-}
-
-OnnxConstant picked(const OnnxConstant& from, Shape dims,
-                    const std::function<std::int64_t(const Shape& position)>& source) {
-  OnnxConstant out{std::move(dims), from.integer, {}};
-  const std::int64_t count = element_count(out.dims);
-  out.elements.reserve(static_cast<std::size_t>(count));
-  Shape position(out.dims.size(), 0);
-  for (std::int64_t i = 0; i < count; ++i) {
-    out.elements.push_back(from.elements.at(static_cast<std::size_t>(source(position))));
-    for (std::size_t axis = position.size(); axis-- > 0;) {
-      if (++position[axis] < out.dims[axis]) break;
-      position[axis] = 0;
-    }
-  }
-  return out;
-}
-
-Shape strides_of(const Shape& dims) {
-  Shape strides(dims.size(), 1);
-  for (std::size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
-  return strides;
-}
-
-Shape broadcast(const Shape& a, const Shape& b) {
-  Shape out(std::max(a.size(), b.size()), 1);
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    const std::int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1;
-    const std::int64_t y = i < b.size() ? b[b.size() - 1 - i] : 1;
-    if (x != y && x != 1 && y != 1)
-      throw Error("expected shapes that broadcast, found " + to_string(a) + " and " + to_string(b));
-    out[out.size() - 1 - i] = x == 1 ? y : x;
-  }
-  return out;
-}
-
-OnnxConstant expanded(const OnnxConstant& from, const Shape& dims) {
-  const Shape strides = strides_of(from.dims);
-  return picked(from, dims, [&](const Shape& position) {
-    std::int64_t index = 0;
-    const std::size_t missing = position.size() - from.dims.size();
-    for (std::size_t i = 0; i < from.dims.size(); ++i)
-      index += from.dims[i] == 1 ? 0 : position[i + missing] * strides[i];
-    return index;
-  });
-}
-
-namespace {
-
-using Inputs = std::vector<ConstantRef>;
-/// The result and the operands, all in the result's shape.
-constexpr std::int64_t kCopies = 4;
-
-using Limit = std::function<void(const Shape& dims)>;
 
 /// Whole-number arithmetic; one side may be proportional to the batch where the result is too.
 Extent whole_result(std::string_view op, const Extent& a, const Extent& b) {
@@ -533,13 +321,14 @@ OnnxConstant unary(std::string_view op, OnnxConstant data) {
 OnnxConstant product(const OnnxNode& node, const OnnxConstant& data) {
   Extent total{1};
   for (const Folded& element : data.elements) total = whole_result("Mul", total, element.whole);
-  return {integer_or(node, "keepdims", 1) != 0 ? Shape{1} : Shape{}, true, {{0, total}}};
+  return {node.integer_or("keepdims", 1) != 0 ? Shape{1} : Shape{}, true, {{0, total}}};
 }
 
-}  // namespace
-
+/// Arithmetic and comparisons of whole numbers and choices, element by element; nullopt for other
+/// operators.
 std::optional<OnnxConstant> fold_elements(const OnnxNode& node, const Inputs& inputs,
                                           OnnxFolder& folder) {
+  constexpr std::int64_t kCopies = 4;  // the result and the operands, all in the result's shape
   const std::string_view op = node.op_type;
   const auto limit = [&](const Shape& dims) { folder.count(element_count(dims), kCopies); };
   // Whole numbers stay exact and may depend on the batch; real ones go through the graph's own
@@ -550,7 +339,7 @@ std::optional<OnnxConstant> fold_elements(const OnnxNode& node, const Inputs& in
     if (inputs.size() != 2 && (op == "Min" || op == "Max")) return std::nullopt;
     const OnnxConstant &a = required(inputs, 0), &b = required(inputs, 1);
     if (a.integer != b.integer) throw Error("expected two tensors of the same type");
-    if (!a.integer || integer_or(node, "fmod", 0) != 0) return std::nullopt;
+    if (!a.integer || node.integer_or("fmod", 0) != 0) return std::nullopt;
     limit(broadcast(a.dims, b.dims));
     return binary(op, a, b);
   }
@@ -562,6 +351,184 @@ std::optional<OnnxConstant> fold_elements(const OnnxNode& node, const Inputs& in
   }
   if (op == "ReduceProd" && whole && inputs[0]->dims.size() == 1) return product(node, *inputs[0]);
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Conversion> cast_conversion(const OnnxNode& node, OnnxType to) {
+  const std::string_view small = float8_format(to);
+  if (small.empty() && to != OnnxType::float16 && to != OnnxType::bfloat16) return std::nullopt;
+  const bool saturates = !small.empty() && node.integer_or("saturate", 1) != 0;
+  return Conversion{.format = &find_format(small.empty() ? to_string(to) : std::string(small)),
+                    .overflow = saturates ? Overflow::saturate : Overflow::ieee};
+}
+
+void OnnxFolder::count(std::int64_t elements, std::int64_t copies) {
+  // Counted even where it is refused: what follows is, too.
+  left_ -= std::min(left_ + 1, elements);
+  if (left_ < 0 || elements > at_once_ / copies) {
+    throw memory_error(
+        fmt::format("computed constants exceed the memory allowed for this file size or left by "
+                    "--memory, by {} elements",
+                    elements));
+  }
+}
+
+std::optional<OnnxConstant> OnnxFolder::fold(const OnnxNode& node, const Inputs& inputs) {
+  const std::string_view op = node.op_type;
+  // What a result may hold is counted before it is made; most hold no more than their inputs.
+  std::int64_t most = 1;
+  for (const ConstantRef& input : inputs) {
+    if (input) most += static_cast<std::int64_t>(input->elements.size());
+  }
+  const auto limit = [&](const Shape& dims) { count(element_count(dims)); };
+  if (op == "Constant") {
+    const OnnxAttribute* value = node.find("value");
+    if (value != nullptr && value->tensor) {
+      count(value->tensor->elements);
+      return constant_of(*value->tensor);
+    }
+    if (const OnnxAttribute* real = node.find("value_float"))
+      return OnnxConstant{{}, false, {{real->number, {}}}};
+    if (const OnnxAttribute* whole = node.find("value_int"))
+      return OnnxConstant{{}, true, {{0, {whole->integer}}}};
+    if (const OnnxAttribute* wholes = node.find("value_ints")) {
+      count(std::ssize(wholes->integers));
+      return whole_numbers({std::ssize(wholes->integers)}, [&](std::int64_t i) {
+        return wholes->integers[static_cast<std::size_t>(i)];
+      });
+    }
+    if (const OnnxAttribute* reals = node.find("value_floats")) {
+      count(std::ssize(reals->numbers));
+      return real_numbers({std::ssize(reals->numbers)}, [&](std::int64_t i) {
+        return reals->numbers[static_cast<std::size_t>(i)];
+      });
+    }
+    throw Error("expected a Constant with a dense value of numbers");
+  }
+  if (op == "ConstantOfShape") {
+    const Shape dims = required(inputs, 0).integers();
+    limit(dims);
+    Folded value;
+    const OnnxAttribute* given = node.find("value");
+    bool integer = false;
+    if (given != nullptr) {
+      if (!given->tensor || given->tensor->elements != 1)
+        throw Error("expected a value of one element");
+      const OnnxConstant one = constant_of(*given->tensor);
+      value = one.elements[0];
+      integer = one.integer;
+    }
+    return OnnxConstant{dims, integer,
+                        std::vector<Folded>(static_cast<std::size_t>(element_count(dims)), value)};
+  }
+  if (op == "Range" && !required(inputs, 0).integer) {
+    const double from = real(required(inputs, 0)), to = real(required(inputs, 1)),
+                 step = real(required(inputs, 2)), steps = std::ceil((to - from) / step);
+    if (!(std::fabs(steps) < 0x1p40)) throw Error("expected a finite range");
+    const Shape dims{std::max<std::int64_t>(0, static_cast<std::int64_t>(steps))};
+    limit(dims);
+    return real_numbers(dims, [&](std::int64_t i) {
+      return static_cast<float>(from + static_cast<double>(i) * step);
+    });
+  }
+  if (op == "Range") {
+    const std::int64_t from = single(required(inputs, 0)), to = single(required(inputs, 1)),
+                       step = single(required(inputs, 2));
+    if (step == 0) throw Error("expected a step that is not zero");
+    if (step > 0 ? from >= to : from <= to) return OnnxConstant{{0}, true, {}};
+    using Unsigned = std::uint64_t;
+    const auto distance = step > 0 ? Unsigned(to) - Unsigned(from) : Unsigned(from) - Unsigned(to);
+    const Unsigned more = (distance - 1) / (step > 0 ? Unsigned(step) : 0 - Unsigned(step));
+    const std::int64_t size =
+        static_cast<std::int64_t>(std::min<Unsigned>(more, INT64_MAX - 1)) + 1;
+    count(size);
+    return whole_numbers({size}, [&](std::int64_t i) {
+      return static_cast<std::int64_t>(Unsigned(from) + Unsigned(i) * Unsigned(step));
+    });
+  }
+  if (op == "Expand") {
+    const Shape dims = broadcast(required(inputs, 0).dims, required(inputs, 1).integers());
+    limit(dims);
+    return expanded(required(inputs, 0), dims);
+  }
+  if (op == "Gather") return gather(node, inputs, limit);
+  if (auto out = fold_elements(node, inputs, *this)) return out;
+  count(most);
+  if (op == "Identity") return required(inputs, 0);
+  if (op == "Concat") return concat(node, inputs);
+  if (op == "Slice") return slice(node, inputs);
+  if (op == "Transpose") return transpose(node, inputs);
+  if (op == "Reshape") return reshaped(node, required(inputs, 0), required(inputs, 1).integers());
+  if (op == "Squeeze") return squeezed(node, inputs);
+  if (op == "Unsqueeze") return unsqueezed(node, inputs);
+  if (op == "Cast") return cast(node, required(inputs, 0), number_type(node.integer_or("to", 1)));
+  if (op == "CastLike") return cast(node, required(inputs, 0), required(inputs, 1).type);
+  if (op == "Trilu") return trilu(node, inputs);
+  return std::nullopt;
+}
+
+const OnnxConstant& required(const std::vector<ConstantRef>& inputs, std::size_t index) {
+  if (index >= inputs.size() || !inputs[index])
+    throw Error(fmt::format("expected an input number {}", index));
+  return *inputs[index];
+}
+
+namespace {
+
+template <class Source>
+OnnxConstant picked_from(const OnnxConstant& from, Shape dims, const Source& source) {
+  OnnxConstant out{std::move(dims), from.integer, {}};
+  const std::int64_t count = element_count(out.dims);
+  out.elements.reserve(static_cast<std::size_t>(count));
+  Shape position(out.dims.size(), 0);
+  for (std::int64_t i = 0; i < count; ++i) {
+    out.elements.push_back(from.elements.at(static_cast<std::size_t>(source(position))));
+    for (std::size_t axis = position.size(); axis-- > 0;) {
+      if (++position[axis] < out.dims[axis]) break;
+      position[axis] = 0;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+OnnxConstant picked(const OnnxConstant& from, Shape dims,
+                    const std::function<std::int64_t(const Shape& position)>& source) {
+  return picked_from(from, std::move(dims), source);
+}
+
+OnnxConstant picked(const OnnxConstant& from, Shape dims, const Shape& steps, std::int64_t first) {
+  return picked_from(from, std::move(dims), [&](const Shape& at) {
+    return std::inner_product(at.begin(), at.end(), steps.begin(), first);
+  });
+}
+
+Shape strides_of(const Shape& dims) {
+  Shape strides(dims.size(), 1);
+  for (std::size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
+  return strides;
+}
+
+Shape broadcast(const Shape& a, const Shape& b) {
+  Shape out(std::max(a.size(), b.size()), 1);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const std::int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1;
+    const std::int64_t y = i < b.size() ? b[b.size() - 1 - i] : 1;
+    if (x != y && x != 1 && y != 1)
+      throw Error("expected shapes that broadcast, found " + to_string(a) + " and " + to_string(b));
+    out[out.size() - 1 - i] = x == 1 ? y : x;
+  }
+  return out;
+}
+
+OnnxConstant expanded(const OnnxConstant& from, const Shape& dims) {
+  Shape steps = strides_of(from.dims);
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    if (from.dims[i] == 1) steps[i] = 0;
+  steps.insert(steps.begin(), dims.size() - steps.size(), 0);
+  return picked(from, dims, steps);
 }
 
 }  // namespace numemu::net

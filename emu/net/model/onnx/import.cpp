@@ -11,7 +11,6 @@
 
 #include "emu/net/memory.hpp"
 #include "emu/net/model/onnx/importer.hpp"
-#include "emu/net/model/onnx/selection.hpp"
 #include "emu/net/ops/views.hpp"
 #include "emu/net/profile.hpp"
 #include "formats/error.hpp"
@@ -64,10 +63,32 @@ std::int64_t bytes_of(const OnnxModel& model) {
   return bytes;
 }
 
+/// Of the elements as they are held.
+std::int64_t bytes_of(const OnnxConstant& constant) {
+  return static_cast<std::int64_t>(constant.elements.size() * sizeof(Folded));
+}
+
 /// Operators that only ever work on constants here.
-bool is_folded_only(std::string_view op) {
+bool is_folded_only(const OnnxNode& node) {
   // Graphs inside a node take its place.
-  return op == "Constant" || op == "If" || op == "Loop" || op == "Scan" || is_selection(op);
+  return node.domain.empty() &&
+         (node.op_type == "Constant" || !inner_graphs(node).empty() || is_selection(node.op_type));
+}
+
+/// Runs where a scope is left, by an error too.
+template <class F>
+struct AtExit {
+  F run;
+  ~AtExit() { run(); }
+};
+template <class F>
+AtExit(F) -> AtExit<F>;
+
+/// The error with the place of the node.
+Error at_node(const OnnxModel& model, const OnnxNode& node, const Error& error) {
+  return Error(fmt::format("{}: byte {}: node '{}' ({}): {}", model.path, node.offset,
+                           printable(node.name), printable(node.op_type), error.what()),
+               error.kind());
 }
 
 /// At most what a node computes: for a product, its multiply-adds.
@@ -128,11 +149,10 @@ ConstantRef OnnxImporter::stored(const OnnxTensor& tensor) const {
 void OnnxImporter::load(std::string_view name) {
   const auto found = initializers_.find(name);
   if (found == initializers_.end() || values_.contains(name)) return;
-  OnnxValue value;
+  OnnxValue& value = values_[name];
   value.tensor = found->first;
   if (!is_integer(found->second->type) && found->second->elements >= kStoredElements) {
     value.constant = stored(*found->second);
-    values_[name] = std::move(value);
     return;
   }
   value.constant = std::make_shared<OnnxConstant>(constant_of(*found->second));
@@ -142,7 +162,6 @@ void OnnxImporter::load(std::string_view name) {
   if (nan != elements.end())
     throw Error(fmt::format("tensor '{}': element {}: expected a number, found NaN",
                             printable(name), nan - elements.begin()));
-  values_[name] = std::move(value);
 }
 
 /// After a read: forgets a constant that none will follow.
@@ -152,12 +171,11 @@ void OnnxImporter::release(std::string_view name) {
   const auto found = values_.find(name);
   if (found == values_.end() || !found->second.is_constant()) return;
   if (found->second.counted && found->second.constant.use_count() == 1)
-    bytes_left_ +=
-        static_cast<std::int64_t>(found->second.constant->elements.size() * sizeof(Folded));
+    bytes_left_ += bytes_of(*found->second.constant);
   values_.erase(found);
 }
 
-std::vector<OnnxValue> OnnxImporter::results_of(const OnnxNode& node) {
+OnnxValues OnnxImporter::results_of(const OnnxNode& node) {
   bool all_constant = true;
   for (std::size_t i = 0; i < node.inputs.size() && all_constant; ++i)
     all_constant = !has_input(node, i) || input(node, i).is_constant();
@@ -175,15 +193,14 @@ std::vector<OnnxValue> OnnxImporter::results_of(const OnnxNode& node) {
     if (node.op_type == "Identity" && has_input(node, 0)) return {input(node, 0)};
     const Section section(SectionKind::data, "", "constants");
     folder_.allow(bytes_left_ / static_cast<std::int64_t>(sizeof(Folded)));
-    std::vector<OnnxValue> results;
+    OnnxValues results;
     const auto keep = [&](OnnxConstant constant) {
       if (constant.dims.size() > kMostAxes)
         throw Error(
             fmt::format("expected at most {} axes, found {}", kMostAxes, constant.dims.size()));
-      hold_bytes(static_cast<std::int64_t>(constant.elements.size() * sizeof(Folded)));
-      OnnxValue& value = results.emplace_back();
-      value.constant = std::make_shared<OnnxConstant>(std::move(constant));
-      value.counted = true;
+      hold_bytes(bytes_of(constant));
+      results.push_back(value_of(std::move(constant)));
+      results.back().counted = true;
     };
     if (std::optional<OnnxConstant> folded = folder_.fold(node, constants(node)))
       keep(std::move(*folded));
@@ -194,13 +211,13 @@ std::vector<OnnxValue> OnnxImporter::results_of(const OnnxNode& node) {
   const OnnxHandler* handler = find_handler(node.domain, node.op_type);
   if (handler != nullptr && all_constant && !open) return computed(node, *handler);
   if (options_.one_sample && !all_constant && !open) return results_in_run(node);
-  if (handler != nullptr) return (*handler)(*this, node);
+  if (handler != nullptr) return (*handler)({*this, node});
   throw Error(fmt::format("operator {} is not supported on values that are not constant",
                           printable(node.op_type)));
 }
 
-std::vector<OnnxValue> OnnxImporter::as_operator(const OnnxNode& like, std::string_view op,
-                                                 const std::vector<OnnxValue>& inputs) {
+OnnxValues OnnxImporter::as_operator(const OnnxNode& like, std::string_view op,
+                                     const OnnxValues& inputs) {
   OnnxNode node = like;
   node.op_type = op;
   node.domain = {};
@@ -213,29 +230,22 @@ std::vector<OnnxValue> OnnxImporter::as_operator(const OnnxNode& like, std::stri
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!names[i].empty()) values_[node.inputs[i]] = inputs[i];
   }
-  const auto gone = [&] {
+  const AtExit gone{[&] {
     for (const std::string& name : names) values_.erase(name);
-  };
-  try {
-    std::vector<OnnxValue> results = (*find_handler({}, op))(*this, node);
-    gone();
-    return results;
-  } catch (const Error&) {
-    gone();
-    throw;
-  }
+  }};
+  return (*find_handler({}, op))({*this, node});
 }
 
 /// Nodes of the graph; where it cannot have the operator, what the operator makes of the values
 /// that the arrays of the run decide.
-std::vector<OnnxValue> OnnxImporter::results_in_run(const OnnxNode& node) {
+OnnxValues OnnxImporter::results_in_run(const OnnxNode& node) {
   Error refused(fmt::format("operator {} is not supported on values that are not constant",
                             printable(node.op_type)));
   const std::size_t first = graph_.nodes.size();
   const std::int64_t bytes_left = bytes_left_;
   if (const OnnxHandler* handler = find_handler(node.domain, node.op_type)) {
     try {
-      return (*handler)(*this, node);
+      return (*handler)({*this, node});
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::memory) throw;
       refused = error;
@@ -243,12 +253,12 @@ std::vector<OnnxValue> OnnxImporter::results_in_run(const OnnxNode& node) {
       bytes_left_ = bytes_left;
     }
   }
-  std::map<std::string_view, OnnxValue> live;
-  const auto back = [&] {
-    for (auto& [name, value] : live) values_[name] = std::move(value);
-  };
-  std::vector<OnnxValue> results;
+  OnnxValues results;
   try {
+    std::map<std::string_view, OnnxValue> live;
+    const AtExit back{[&] {
+      for (auto& [name, value] : live) values_[name] = std::move(value);
+    }};
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       if (!has_input(node, i) || input(node, i).is_constant()) continue;
       settle(node.inputs[i]);
@@ -258,11 +268,9 @@ std::vector<OnnxValue> OnnxImporter::results_in_run(const OnnxNode& node) {
     }
     results = results_of(node);
   } catch (const Error& error) {
-    back();
     if (error.kind() == ErrorKind::memory) throw;
     throw refused;
   }
-  back();
   by_values_.push_back(printable(node.name.empty() ? node.op_type : node.name));
   return results;
 }
@@ -280,38 +288,33 @@ void OnnxImporter::forget_nodes(std::size_t first) {
 
 /// Constants from a node whose inputs are constants: by the operators that it would become in the
 /// graph, in one of its own.
-std::vector<OnnxValue> OnnxImporter::computed(const OnnxNode& node, OnnxHandler handler) {
+OnnxValues OnnxImporter::computed(const OnnxNode& node, OnnxHandler handler) {
   Graph graph = std::exchange(graph_, {});
   auto turned = std::exchange(turned_, {});
   auto nodes_of_constants = std::exchange(nodes_of_constants_, {});
   auto names = std::exchange(names_, {});
   const std::int64_t bytes_left = bytes_left_;
-  const auto back = [&] {
-    computes_ = false;
-    graph_ = std::move(graph);
-    turned_ = std::move(turned);
-    nodes_of_constants_ = std::move(nodes_of_constants);
-    names_ = std::move(names);
-    bytes_left_ = bytes_left;
-  };
-  std::vector<OnnxValue> results;
-  try {
+  OnnxValues results;
+  {
+    const AtExit back{[&] {
+      computes_ = false;
+      graph_ = std::move(graph);
+      turned_ = std::move(turned);
+      nodes_of_constants_ = std::move(nodes_of_constants);
+      names_ = std::move(names);
+      bytes_left_ = bytes_left;
+    }};
     computes_ = true;
     results = computed_apart(node, handler);
-  } catch (const Error&) {
-    back();
-    throw;
   }
-  back();
   for (const OnnxValue& result : results) {
-    if (result.counted)
-      hold_bytes(static_cast<std::int64_t>(result.constant->elements.size() * sizeof(Folded)));
+    if (result.counted) hold_bytes(bytes_of(*result.constant));
   }
   return results;
 }
 
 /// In graph_, which is empty.
-std::vector<OnnxValue> OnnxImporter::computed_apart(const OnnxNode& node, OnnxHandler handler) {
+OnnxValues OnnxImporter::computed_apart(const OnnxNode& node, OnnxHandler handler) {
   const auto require_exact = [&](double value) {
     if (std::fabs(value) > kExact)
       throw Error("whole numbers beyond 2^24 cannot be folded by this operator");
@@ -322,7 +325,7 @@ std::vector<OnnxValue> OnnxImporter::computed_apart(const OnnxNode& node, OnnxHa
     for (const Folded& element : input->elements)
       require_exact(static_cast<double>(element.whole.value));
   }
-  std::vector<OnnxValue> results = handler(*this, node);
+  OnnxValues results = handler({*this, node});
   for (OnnxValue& result : results) {
     if (result.quantizer) result = quantized(*this, result);
     if (!result.is_constant()) result = to_plain(result);
@@ -364,6 +367,14 @@ std::vector<OnnxValue> OnnxImporter::computed_apart(const OnnxNode& node, OnnxHa
   return results;
 }
 
+/// The value of a name that something other than a DequantizeLinear reads; nullptr without.
+const OnnxValue* OnnxImporter::settled(std::string_view name) {
+  load(name);
+  settle(name);
+  const auto found = values_.find(name);
+  return found == values_.end() ? nullptr : &found->second;
+}
+
 /// Integers that something other than a DequantizeLinear reads become a node.
 void OnnxImporter::settle(std::string_view name) {
   const auto found = values_.find(name);
@@ -380,9 +391,7 @@ void OnnxImporter::require_operators() const {
   };
   std::map<std::string, std::vector<const OnnxNode*>> missing;
   for (const OnnxNode& node : model_.graph.nodes) {
-    if ((node.domain.empty() && is_folded_only(node.op_type)) ||
-        find_handler(node.domain, node.op_type) != nullptr)
-      continue;
+    if (is_folded_only(node) || find_handler(node.domain, node.op_type) != nullptr) continue;
     const std::string op = cut(printable(node.op_type), kLongest);
     missing[node.domain.empty() ? op : cut(printable(node.domain), kLongestPart) + "." + op]
         .push_back(&node);
@@ -419,7 +428,7 @@ void OnnxImporter::import_node(const OnnxNode& node) {
     load(name);
     if (node.op_type != "DequantizeLinear") settle(name);
   }
-  std::vector<OnnxValue> results = results_of(node);
+  OnnxValues results = results_of(node);
   for (OnnxValue& result : results) note_origin(node, result);
   if (!results.empty()) note_roles(node, results[0]);
   for (const std::string_view name : node.inputs) release(name);
@@ -430,11 +439,9 @@ void OnnxImporter::import_node(const OnnxNode& node) {
 
 /// The value of an output of the file, in the graph, and the axis of its samples in ONNX.
 OnnxValue OnnxImporter::output_value(const OnnxValueInfo& info, int& batch) {
-  load(info.name);
-  settle(info.name);
-  const auto found = values_.find(info.name);
-  if (found == values_.end()) throw Error("is not the output of any node");
-  OnnxValue value = as_graph(found->second, info.name);
+  const OnnxValue* const found = settled(info.name);
+  if (found == nullptr) throw Error("is not the output of any node");
+  OnnxValue value = as_graph(*found, info.name);
   if (options_.one_sample) {
     value = to_plain(value);
     Shape shape = value.shapes[0];
@@ -523,9 +530,7 @@ ImportedModel OnnxImporter::run() {
       import_node(node);
       sources.resize(graph_.nodes.size(), branches_.contains(&node) ? -1 : static_cast<int>(i));
     } catch (const Error& error) {
-      throw Error(fmt::format("{}: byte {}: node '{}' ({}): {}", model_.path, node.offset,
-                              printable(node.name), printable(node.op_type), error.what()),
-                  error.kind());
+      throw at_node(model_, node, error);
     }
   }
   ImportedModel out = finish();
@@ -553,37 +558,26 @@ ImportedModel import_onnx(OnnxModel&& model, const ImportOptions& options) {
   return imported;
 }
 
-namespace {
-
-constexpr int kDeepest = 8;  // branches inside branches
-
-}  // namespace
-
 /// Of both branches of an If: which one is taken is not known yet. What the body of a loop reads
 /// stays for all its rounds.
 void OnnxImporter::count_reads(const OnnxGraph& graph, int depth, std::int64_t rounds) {
   constexpr std::int64_t kRounds = std::int64_t{1} << 32;
   for (const OnnxNode& node : graph.nodes) {
     for (const std::string_view name : node.inputs) reads_[name] += rounds;
-    const bool loops = node.op_type == "Loop" || node.op_type == "Scan";
-    if ((!loops && node.op_type != "If") || !node.domain.empty()) continue;
+    const auto graphs = inner_graphs(node);
+    if (graphs.empty()) continue;
     try {
-      if (depth == kDeepest) throw Error(fmt::format("expected at most {} nested graphs", depth));
+      if (depth == kDeepestGraph)
+        throw Error(fmt::format("expected at most {} nested graphs", depth));
       std::vector<OnnxGraph>& branches = branches_[&node];
-      if (loops) {
-        branches.push_back(read_subgraph(model_, node, "body"));
-      } else {
-        branches.push_back(read_subgraph(model_, node, "else_branch"));
-        branches.push_back(read_subgraph(model_, node, "then_branch"));
-      }
+      for (const std::string_view name : graphs)
+        branches.push_back(read_subgraph(model_, node, name));
       for (const OnnxGraph& branch : branches)
-        count_reads(branch, depth + 1, loops ? kRounds : rounds);
+        count_reads(branch, depth + 1, node.op_type == "If" ? rounds : kRounds);
     } catch (const Error& error) {
       // A node within branches is named already.
       if (std::string_view(error.what()).starts_with(model_.path + ": byte ")) throw;
-      throw Error(fmt::format("{}: byte {}: node '{}' ({}): {}", model_.path, node.offset,
-                              printable(node.name), printable(node.op_type), error.what()),
-                  error.kind());
+      throw at_node(model_, node, error);
     }
   }
   for (const OnnxValueInfo& info : graph.outputs) reads_[info.name] += rounds;
@@ -625,6 +619,18 @@ bool has_all_extents(const OnnxModel& model, const ImportOptions& options) {
   });
 }
 
+/// An input of the graph, whose samples have that shape.
+void OnnxImporter::add_input(const OnnxValueInfo& info, OnnxValue value, const Shape& sample,
+                             int batch_axis) {
+  const std::string name = printable(info.name);
+  value.number = static_cast<int>(graph_.inputs.size());
+  value.integer = info.type != 0 && is_integer(static_cast<OnnxType>(info.type));
+  free_name(name);  // no node shall have it
+  graph_.inputs.push_back({name, sample});
+  inputs_.push_back({name, value.number, value.image, batch_axis, value.integer});
+  values_[info.name] = std::move(value);
+}
+
 /// An input of a run whose arrays are one sample: a view without the batch of 1.
 void OnnxImporter::add_whole_input(const OnnxValueInfo& info) {
   const std::string name = printable(info.name);
@@ -638,14 +644,9 @@ void OnnxImporter::add_whole_input(const OnnxValueInfo& info) {
   Shape with_batch = dims;
   with_batch.insert(with_batch.begin(), 1);
   OnnxValue value;
-  value.number = static_cast<int>(graph_.inputs.size());
   value.shapes = {with_batch, with_batch};
-  value.integer = info.type != 0 && is_integer(static_cast<OnnxType>(info.type));
   if (info.type != 0) value.type = static_cast<OnnxType>(info.type);
-  free_name(name);  // no node shall have it
-  graph_.inputs.push_back({name, dims});
-  inputs_.push_back({name, value.number, false, kNoBatch, value.integer});
-  values_[info.name] = std::move(value);
+  add_input(info, std::move(value), dims, kNoBatch);
 }
 
 void OnnxImporter::add_inputs() {
@@ -665,7 +666,7 @@ void OnnxImporter::add_inputs() {
     }
     const auto given = options_.input_shapes.find(name);
     const std::size_t batch = batch_axis(info);
-    std::vector<std::int64_t> dims;
+    Ints dims;
     for (const OnnxDimension& dimension : info.dims) dims.push_back(dimension.extent);
     if (given != options_.input_shapes.end() && !info.has_shape) dims = given->second;
     for (std::size_t i = 0; i < dims.size(); ++i) {
@@ -696,7 +697,6 @@ void OnnxImporter::add_inputs() {
     const auto image = options_.images.find(name);
     value.image =
         (image == options_.images.end() ? images : image->second) && dims.size() == 4 && batch == 0;
-    value.number = static_cast<int>(graph_.inputs.size());
     Shape shape = dims;
     shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(batch));
     if (value.image) shape = {dims[2], dims[3], dims[1]};
@@ -706,12 +706,8 @@ void OnnxImporter::add_inputs() {
       if (element_count(value.shapes[probe]) > kMostElements)
         throw Error(fmt::format("{}: input {}: expected at most 2^40 elements", model_.path, name));
     }
-    value.integer = info.type != 0 && is_integer(static_cast<OnnxType>(info.type));
-    free_name(name);  // no node shall have it
-    graph_.inputs.push_back({name, shape});
-    inputs_.push_back({name, value.number, value.image, static_cast<int>(batch), value.integer});
+    add_input(info, std::move(value), shape, static_cast<int>(batch));
     if (batch > 0) turned.emplace_back(info.name, batch);
-    values_[info.name] = std::move(value);
   }
   if (graph_.inputs.empty()) throw Error(model_.path + ": expected a graph with an input");
   for (const std::string_view name : whole) {
@@ -724,7 +720,7 @@ void OnnxImporter::add_inputs() {
   }
   for (const auto& [name, batch] : turned) {
     OnnxValue& value = values_.find(name)->second;
-    std::vector<std::int64_t> order;
+    Ints order;
     for (std::size_t i = 0; i < value.rank(); ++i)
       order.push_back(static_cast<std::int64_t>(i < batch ? i + 1 : i == batch ? 0 : i));
     value = add(free_name(printable(name) + ".turned"), std::make_unique<Transpose>(order), {value},
@@ -744,7 +740,7 @@ std::pair<OnnxValue, int> OnnxImporter::batch_first(const OnnxValue& value,
   if (depend != 1 || batch == 0 || value.shapes[0][batch] != kProbeBatches[0] ||
       value.shapes[1][batch] != kProbeBatches[1])
     return {value, 0};
-  std::vector<std::int64_t> order{static_cast<std::int64_t>(batch)};
+  Ints order{static_cast<std::int64_t>(batch)};
   for (std::size_t i = 0; i < value.rank(); ++i)
     if (i != batch) order.push_back(static_cast<std::int64_t>(i));
   return {add(free_name(name + ".turned"), std::make_unique<Transpose>(order), {value}, false),

@@ -12,6 +12,8 @@
 
 #include "emu/net/memory.hpp"
 #include "emu/net/ops/binary.hpp"
+#include "emu/net/ops/pointwise.hpp"
+#include "emu/net/ops/reduce.hpp"
 #include "emu/net/ops/views.hpp"
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
@@ -80,14 +82,78 @@ std::vector<float> drained(std::string_view raw) {
 
 }  // namespace
 
-Tensor weights_of(OnnxImporter& importer, const OnnxNode& node, std::size_t index,
-                  std::size_t rank) {
-  Tensor tensor = importer.tensor(node, index);
-  if (tensor.shape.size() != rank)
+OnnxValue value_of(OnnxConstant constant) {
+  OnnxValue out;
+  out.constant = std::make_shared<OnnxConstant>(std::move(constant));
+  return out;
+}
+
+Tensor NodeImport::weights(std::size_t index, std::size_t rank) const {
+  Tensor out = tensor(index);
+  if (out.shape.size() != rank)
     throw Error(fmt::format("expected input {} to have {} axes, found {}", index, rank,
-                            to_string(tensor.shape)));
-  if (tensor.empty()) throw Error(fmt::format("expected input {} to have elements", index));
-  return tensor;
+                            to_string(out.shape)));
+  if (out.empty()) throw Error(fmt::format("expected input {} to have elements", index));
+  return out;
+}
+
+std::int64_t NodeImport::one_integer(std::size_t index, const std::string& otherwise) const {
+  const Ints given = constant(index).integers();
+  if (given.size() != 1) throw Error(otherwise);
+  return given[0];
+}
+
+float NodeImport::one_number(std::size_t index, const std::string& otherwise) const {
+  const Tensor given = constant(index).tensor();
+  if (given.size() != 1) throw Error(otherwise);
+  return given.data[0];
+}
+
+OnnxValue NodeImport::binary(std::string_view kind, const OnnxValue& a, const OnnxValue& b) const {
+  return add<Binary>({a, b}, a.image || b.image, kind);
+}
+
+OnnxValue NodeImport::unary(std::string_view kind, const OnnxValue& a) const {
+  return add<Pointwise>({a}, a.image, kind);
+}
+
+OnnxValue NodeImport::clip(const OnnxValue& a, float low, float high) const {
+  return add<Pointwise>({a}, a.image, "clip", PointwiseNumbers{low, high});
+}
+
+OnnxValue NodeImport::where(const OnnxValue& condition, const OnnxValue& a,
+                            const OnnxValue& b) const {
+  return add<Where>({condition, a, b}, false);
+}
+
+OnnxValue NodeImport::reduce(std::string_view kind, const OnnxValue& a, Ints axes,
+                             bool keep) const {
+  return add<Reduce>({a}, a.image && keep, kind, std::move(axes), keep);
+}
+
+std::int64_t stored_axis(const OnnxValue& value, std::int64_t axis) {
+  axis = axis_in(axis, value.rank());
+  if (!value.image || axis == 0) return axis;
+  return axis == 1 ? static_cast<std::int64_t>(value.rank()) - 1 : axis - 1;
+}
+
+void refuse_batch(const OnnxValue& value, std::int64_t axis, std::string_view what) {
+  if (value.has_batch(axis)) throw Error(fmt::format("{} the batch is not supported", what));
+}
+
+Ints every_axis(const OnnxValue& value, std::string_view what) {
+  Ints axes = ascending(value.rank());
+  for (const std::int64_t axis : axes) refuse_batch(value, axis, what);
+  return axes;
+}
+
+std::vector<Extent> joined_from(const std::vector<Extent>& extents, std::int64_t axis) {
+  std::vector<Extent> out(extents.begin(), extents.begin() + axis);
+  Extent last{1};
+  for (auto i = static_cast<std::size_t>(axis); i < extents.size(); ++i)
+    last.value *= extents[i].value;
+  out.push_back(last);
+  return out;
 }
 
 void set_parameter(Op& op, std::size_t index, Tensor value) {
@@ -293,7 +359,7 @@ std::string OnnxImporter::layer_name(const OnnxNode& node, std::size_t weight_in
 }
 
 OnnxValue OnnxImporter::add(const std::string& name, std::unique_ptr<Op> op,
-                            const std::vector<OnnxValue>& reads, bool image) {
+                            const OnnxValues& reads, bool image) {
   if (graph_.nodes.size() >= kMostNodes)
     throw Error(fmt::format("expected at most {} operators", kMostNodes));
   require_finite(*op);
@@ -345,24 +411,12 @@ OnnxValue OnnxImporter::as_graph(const OnnxValue& value, std::string_view name,
 }
 
 OnnxValue OnnxImporter::number(float value) {
-  OnnxValue out;
-  out.constant = std::make_shared<OnnxConstant>(OnnxConstant{{}, false, {{value, {}}}});
-  return as_graph(out, "");
+  return as_graph(value_of({{}, false, {{value, {}}}}), "");
 }
 
 bool OnnxImporter::is_read(const OnnxNode& node, std::size_t output) const {
   return output < node.outputs.size() && !node.outputs[output].empty() &&
          reads_.contains(node.outputs[output]);
-}
-
-OnnxValue OnnxImporter::trained(const OnnxNode& node, std::size_t index, std::size_t image_rank) {
-  const OnnxConstant& given = constant(node, index);
-  Tensor tensor = image_rank > 0 && given.elements.size() != 1
-                      ? channels_last(given, image_rank).tensor()
-                      : given.tensor();
-  if (tensor.shape.empty()) tensor.shape = {1};
-  return add(layer_name(node, index), std::make_unique<Constant>(std::move(tensor), true), {},
-             false);
 }
 
 OnnxValue OnnxImporter::repeated(const OnnxNode& node, const OnnxValue& value, std::size_t axis) {
@@ -405,7 +459,7 @@ OnnxValue OnnxImporter::to_image(const OnnxValue& value) {
         fmt::format("expected images [n, c, ..] of 3 to 5 axes, found {} axes", value.rank()));
   OnnxValue& turned = turned_[{value.number, true}];
   if (turned.number < 0) {
-    std::vector<std::int64_t> order{0};
+    Ints order{0};
     for (std::size_t i = 2; i < value.rank(); ++i) order.push_back(static_cast<std::int64_t>(i));
     order.push_back(1);
     turned = add(free_name(value.rank() == 4 ? "to_nhwc" : "to_channels_last"),
@@ -429,7 +483,7 @@ OnnxValue OnnxImporter::to_plain(const OnnxValue& value) {
     target[1] = shape.back();
     op = std::make_unique<Reshape>(std::move(target));
   } else {
-    std::vector<std::int64_t> order{0, static_cast<std::int64_t>(shape.size()) - 1};
+    Ints order{0, static_cast<std::int64_t>(shape.size()) - 1};
     for (std::size_t i = 1; i + 1 < shape.size(); ++i)
       order.push_back(static_cast<std::int64_t>(i));
     op = std::make_unique<Transpose>(std::move(order));

@@ -1,11 +1,14 @@
-// The importer's state: what each ONNX value has become, and adding nodes to the graph.
+// The importer's state: what each ONNX value has become, and adding nodes to the graph; and a node
+// as the handlers of operators/ have it.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -52,12 +55,22 @@ struct OnnxValue {
   bool folded = false;
 
   bool is_constant() const { return number < 0; }
-  /// Whether an axis differs between the probe batches.
+  /// Whether an axis, or that stored axis, differs between the probe batches.
   bool has_batch() const { return shapes[0] != shapes[1]; }
+  bool has_batch(std::int64_t axis) const { return extent(axis) != extent(axis, 1); }
+  /// Of a stored axis.
+  std::int64_t extent(std::int64_t axis, std::size_t probe = 0) const {
+    return shapes[probe][static_cast<std::size_t>(axis)];
+  }
   std::size_t rank() const { return is_constant() ? constant->dims.size() : shapes[0].size(); }
   /// In ONNX axis order. Throws Error for one that depends on the batch but not in proportion.
   std::vector<Extent> extents() const;
 };
+
+using OnnxValues = std::vector<OnnxValue>;
+class NodeImport;
+/// Imports one node: its results, one per output.
+using OnnxHandler = OnnxValues (*)(const NodeImport&);
 
 class OnnxImporter {
  public:
@@ -81,15 +94,8 @@ class OnnxImporter {
   std::vector<ConstantRef> constants(const OnnxNode&);
 
   /// Appends an operator; `image` is the layout of the result.
-  OnnxValue add(const std::string& name, std::unique_ptr<Op> op,
-                const std::vector<OnnxValue>& reads, bool image);
-  /// Appends that operator under a name from the node.
-  template <class Operator, class... Arguments>
-  OnnxValue add(const OnnxNode& node, const std::vector<OnnxValue>& reads, bool image,
-                Arguments&&... arguments) {
-    return add(node_name(node), std::make_unique<Operator>(std::forward<Arguments>(arguments)...),
-               reads, image);
-  }
+  OnnxValue add(const std::string& name, std::unique_ptr<Op> op, const OnnxValues& reads,
+                bool image);
   /// Names for nodes: free ones, from the weight or the node.
   std::string layer_name(const OnnxNode&, std::size_t weight_input);
   std::string node_name(const OnnxNode&);
@@ -97,15 +103,8 @@ class OnnxImporter {
   /// The value as a graph value: constants become nodes, once; those that meet images of
   /// `image_rank` axes with channels last.
   OnnxValue as_graph(const OnnxValue&, std::string_view name, std::size_t image_rank = 0);
-  /// The node's input as a graph value.
-  OnnxValue value(const OnnxNode& node, std::size_t index = 0) {
-    return as_graph(input(node, index), "");
-  }
   /// A node of one number.
   OnnxValue number(float);
-  /// A node of a tensor that training changes, with channels last where it meets
-  /// images of `image_rank` axes.
-  OnnxValue trained(const OnnxNode&, std::size_t input, std::size_t image_rank);
   /// Three to five axes with channels last, or in ONNX order; a turn that was made before is used
   /// again.
   OnnxValue to_image(const OnnxValue&);
@@ -115,8 +114,7 @@ class OnnxImporter {
 
   /// What an operator of ONNX's own domain makes of values, with the node's attributes and name; an
   /// empty one is an input that is left out.
-  std::vector<OnnxValue> as_operator(const OnnxNode& like, std::string_view op,
-                                     const std::vector<OnnxValue>& inputs);
+  OnnxValues as_operator(const OnnxNode& like, std::string_view op, const OnnxValues& inputs);
 
   /// The batch that the file gives its inputs as a number, 0 for a symbol.
   std::int64_t fixed_batch() const { return fixed_batch_; }
@@ -138,6 +136,7 @@ class OnnxImporter {
   void require_operators() const;
   void add_inputs();
   void add_whole_input(const OnnxValueInfo&);
+  void add_input(const OnnxValueInfo&, OnnxValue, const Shape& sample, int batch_axis);
   std::pair<OnnxValue, int> batch_first(const OnnxValue&, const std::string& name);
   void note_outputs(const OnnxNode&);
   void import_node(const OnnxNode&);
@@ -146,22 +145,21 @@ class OnnxImporter {
   bool is_scaled_input(int value) const;
   void set_origins();
   void import_branch(const OnnxNode&);
-  std::vector<OnnxValue> import_body(const OnnxGraph&, const std::vector<OnnxValue>& given);
-  std::vector<OnnxValue> branch_results(const OnnxNode&);
-  std::vector<OnnxValue> loop_results(const OnnxNode&, const OnnxGraph& body);
-  std::vector<OnnxValue> scan_results(const OnnxNode&, const OnnxGraph& body);
-  OnnxValue stacked(const OnnxNode&, const std::vector<OnnxValue>& rounds, std::int64_t axis);
+  OnnxValues import_body(const OnnxGraph&, const OnnxValues& given);
+  OnnxValues branch_results(const OnnxNode&);
+  OnnxValues loop_results(const OnnxNode&, const OnnxGraph& body);
+  OnnxValues scan_results(const OnnxNode&, const OnnxGraph& body);
+  OnnxValue stacked(const OnnxNode&, const OnnxValues& rounds, std::int64_t axis);
   std::int64_t single(const OnnxValue&, std::string_view what);
-  std::vector<OnnxValue> results_of(const OnnxNode&);
-  std::vector<OnnxValue> results_in_run(const OnnxNode&);
+  OnnxValues results_of(const OnnxNode&);
+  OnnxValues results_in_run(const OnnxNode&);
   OnnxValue decided(const OnnxValue&);
   const Tensor& evaluated(int value);
   void forget_nodes(std::size_t first);
-  std::vector<OnnxValue> computed(const OnnxNode&,
-                                  std::vector<OnnxValue> (*)(OnnxImporter&, const OnnxNode&));
-  std::vector<OnnxValue> computed_apart(const OnnxNode&,
-                                        std::vector<OnnxValue> (*)(OnnxImporter&, const OnnxNode&));
+  OnnxValues computed(const OnnxNode&, OnnxHandler);
+  OnnxValues computed_apart(const OnnxNode&, OnnxHandler);
   void settle(std::string_view name);
+  const OnnxValue* settled(std::string_view name);
   void count_reads(const OnnxGraph&, int depth, std::int64_t rounds);
   void add_initializers(const OnnxGraph&);
   void load(std::string_view name);
@@ -209,35 +207,138 @@ class OnnxImporter {
   double work_left_ = 0x1p28;
 };
 
-/// Imports one node: its results, one per output.
-using OnnxHandler = std::vector<OnnxValue> (*)(OnnxImporter&, const OnnxNode&);
+/// A value that is a constant.
+OnnxValue value_of(OnnxConstant);
+/// The value as whole numbers, or as reals.
+inline OnnxValue as_whole(OnnxValue value, bool whole = true) {
+  value.integer = whole;
+  return value;
+}
+/// The row of a table of operators that has ONNX's name; one has.
+template <class Rule>
+const Rule& rule_named(std::span<const Rule> rules, std::string_view onnx) {
+  return *std::ranges::find(rules, onnx, &Rule::onnx);
+}
+
+/// A node of the file while it is imported: its inputs and attributes, and what it adds to the
+/// graph. Every handler has one.
+class NodeImport {
+ public:
+  NodeImport(OnnxImporter& importer, const OnnxNode& node) : importer_(importer), node_(node) {}
+
+  OnnxImporter& importer() const { return importer_; }
+  /// What the file says of it.
+  const OnnxNode& record() const { return node_; }
+  const OnnxNode* operator->() const { return &node_; }
+
+  /// Inputs as they are, as values of the graph, and these in ONNX order or with channels last.
+  bool has_input(std::size_t index) const { return importer_.has_input(node_, index); }
+  const OnnxValue& input(std::size_t index) const { return importer_.input(node_, index); }
+  OnnxValue value(std::size_t index = 0) const { return as_graph(input(index)); }
+  OnnxValue plain(std::size_t index = 0) const { return to_plain(input(index)); }
+  OnnxValue image(std::size_t index = 0) const { return to_image(input(index)); }
+  /// Constant inputs, or an Error: importer_.constant(), tensor() and constants().
+  const OnnxConstant& constant(std::size_t index) const { return importer_.constant(node_, index); }
+  Tensor tensor(std::size_t index) const { return importer_.tensor(node_, index); }
+  std::vector<ConstantRef> constants() const { return importer_.constants(node_); }
+  /// One of that rank, with elements.
+  Tensor weights(std::size_t index, std::size_t rank) const;
+  /// One of one number; throws Error(`otherwise`) for others.
+  std::int64_t one_integer(std::size_t index, const std::string& otherwise) const;
+  float one_number(std::size_t index, const std::string& otherwise) const;
+
+  std::optional<Ints> input_or_attribute(std::size_t index, std::string_view attribute) const {
+    return net::input_or_attribute(node_, constants(), index, attribute);
+  }
+
+  OnnxCuts cuts() const { return cuts_of(node_, constants()); }
+
+  /// Names for what it adds: free ones.
+  std::string name() const { return importer_.node_name(node_); }
+  std::string layer_name(std::size_t weight) const { return importer_.layer_name(node_, weight); }
+  bool is_read(std::size_t output) const { return importer_.is_read(node_, output); }
+
+  /// Appends that operator; `image` is the layout of the result.
+  template <class Operator, class... Arguments>
+  OnnxValue add(const OnnxValues& reads, bool image, Arguments&&... arguments) const {
+    return add(name(), std::make_unique<Operator>(std::forward<Arguments>(arguments)...), reads,
+               image);
+  }
+  OnnxValue add(const std::string& name, std::unique_ptr<Op> op, const OnnxValues& reads,
+                bool image) const {
+    return importer_.add(name, std::move(op), reads, image);
+  }
+  /// A row of the table of two inputs, whose images have one layout; whole numbers stay whole,
+  /// comparisons are.
+  OnnxValue binary(std::string_view kind, const OnnxValue& a, const OnnxValue& b) const;
+  OnnxValue binary(std::string_view kind, const OnnxValue& a, float b) const {
+    return binary(kind, a, number(b));
+  }
+  OnnxValue unary(std::string_view kind, const OnnxValue& a) const;
+  OnnxValue clip(const OnnxValue& a, float low, float high) const;
+  /// Of values in ONNX order.
+  OnnxValue where(const OnnxValue& condition, const OnnxValue& a, const OnnxValue& b) const;
+  OnnxValue where(const OnnxValue& condition, float a, const OnnxValue& b) const {
+    return where(condition, number(a), b);
+  }
+  /// Over stored axes; without `keep` in ONNX order.
+  OnnxValue reduce(std::string_view kind, const OnnxValue& a, Ints axes, bool keep = true) const;
+
+  OnnxValue number(float value) const { return importer_.number(value); }
+  /// A node of a constant.
+  OnnxValue numbers(OnnxConstant constant, std::string_view called = "") const {
+    return as_graph(value_of(std::move(constant)), called);
+  }
+  OnnxValue as_graph(const OnnxValue& value, std::string_view called = "",
+                     std::size_t image_rank = 0) const {
+    return importer_.as_graph(value, called, image_rank);
+  }
+  OnnxValue to_image(const OnnxValue& value) const { return importer_.to_image(value); }
+  OnnxValue to_plain(const OnnxValue& value) const { return importer_.to_plain(value); }
+  OnnxValue reshape_to(const OnnxValue& plain, const std::vector<Extent>& target) const {
+    return importer_.reshape_to(node_, plain, target);
+  }
+  OnnxValue repeated(const OnnxValue& value, std::size_t axis = 0) const {
+    return importer_.repeated(node_, value, axis);
+  }
+  OnnxValues as_operator(std::string_view op, const OnnxValues& inputs) const {
+    return importer_.as_operator(node_, op, inputs);
+  }
+
+  std::int64_t opset() const { return importer_.opset(); }
+  bool one_sample() const { return importer_.one_sample(); }
+  std::int64_t fixed_batch() const { return importer_.fixed_batch(); }
+  void hold(std::int64_t elements) const { importer_.hold(elements); }
+  void note(std::string text) const { importer_.note(std::move(text)); }
+
+ private:
+  OnnxImporter& importer_;
+  const OnnxNode& node_;
+};
+
 /// Of a file of operators/: NAME.cpp has `const OnnxHandlers& onnx_NAME_handlers()`, which the
 /// build finds.
 using OnnxHandlers = std::vector<std::pair<std::string_view, OnnxHandler>>;
 
-/// A constant input of that rank, with elements, or an Error.
-Tensor weights_of(OnnxImporter&, const OnnxNode&, std::size_t index, std::size_t rank);
 /// Sets a parameter of an operator that has just been made; throws Error for another size.
 void set_parameter(Op&, std::size_t index, Tensor value);
 
 /// Operands in one layout: that of images where every graph value has as many axes as these
 /// (constants at most), else ONNX's own. Returns whether they are images.
-bool align(OnnxImporter&, const OnnxNode&, std::vector<OnnxValue>& operands);
+bool align(const NodeImport&, OnnxValues& operands);
 /// A node for the integers of a value that has a quantizer.
 OnnxValue quantized(OnnxImporter&, const OnnxValue&);
 /// Input `index` of a product of integers less its zero point, which is input `zero`.
-OnnxValue without_zero_point(OnnxImporter&, const OnnxNode&, std::size_t zero,
-                             std::size_t index = 0);
+OnnxValue without_zero_point(const NodeImport&, std::size_t zero, std::size_t index = 0);
 /// A convolution of integers less their zero points, inputs `zero` and `weight_zero`, with input
 /// `weight`, multiplied in float32: exact up to 2^24.
-OnnxValue integer_conv(OnnxImporter&, const OnnxNode&, std::size_t zero, std::size_t weight,
+OnnxValue integer_conv(const NodeImport&, std::size_t zero, std::size_t weight,
                        std::size_t weight_zero);
 /// A product of matrices of integers less their zero points, likewise.
-OnnxValue integer_matmul(OnnxImporter&, const OnnxNode&, std::size_t zero, std::size_t weight,
+OnnxValue integer_matmul(const NodeImport&, std::size_t zero, std::size_t weight,
                          std::size_t weight_zero);
 /// The zero points of the weight, as many as `channels`: input `zero`, which may have one for all.
-std::vector<float> weight_zero_points(OnnxImporter&, const OnnxNode&, std::size_t zero,
-                                      std::int64_t channels);
+std::vector<float> weight_zero_points(const NodeImport&, std::size_t zero, std::int64_t channels);
 
 /// Where ONNX's axis of a value lies as it is stored; throws Error for one it lacks.
 std::int64_t stored_axis(const OnnxValue&, std::int64_t axis);
@@ -247,5 +348,10 @@ inline constexpr std::string_view kDynamicBatch =
     "dynamic_axes={'x': {0: 'batch'}})";
 /// Throws Error where that stored axis is the batch, or has it as a factor.
 void refuse_batch(const OnnxValue&, std::int64_t axis, std::string_view what);
+
+/// All axes of a value as stored; throws Error naming `what` where one is the batch.
+Ints every_axis(const OnnxValue&, std::string_view what);
+/// An axis and all behind it as one, which must not have the batch; the axes before.
+std::vector<Extent> joined_from(const std::vector<Extent>&, std::int64_t axis);
 
 }  // namespace numemu::net

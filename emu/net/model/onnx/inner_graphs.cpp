@@ -13,8 +13,7 @@
 namespace numemu::net {
 
 /// The results of a graph inside a node, its nodes in place of that node; `given` are its inputs.
-std::vector<OnnxValue> OnnxImporter::import_body(const OnnxGraph& body,
-                                                 const std::vector<OnnxValue>& given) {
+OnnxValues OnnxImporter::import_body(const OnnxGraph& body, const OnnxValues& given) {
   constexpr std::int64_t kMostInner = 200'000;  // loops in loops multiply their rounds
   inner_nodes_ += 1 + std::ssize(body.nodes);
   if (inner_nodes_ > kMostInner)
@@ -44,15 +43,13 @@ std::vector<OnnxValue> OnnxImporter::import_body(const OnnxGraph& body,
                   error.kind());
     }
   }
-  std::vector<OnnxValue> results;
+  OnnxValues results;
   for (const OnnxValueInfo& info : body.outputs) {
-    load(info.name);
-    settle(info.name);
-    const auto found = values_.find(info.name);
-    if (found == values_.end())
+    const OnnxValue* const found = settled(info.name);
+    if (found == nullptr)
       throw Error(
           fmt::format("result '{}' of the inner graph is not computed", printable(info.name)));
-    results.push_back(found->second);
+    results.push_back(*found);
     release(info.name);
   }
   for (const OnnxValueInfo& info : body.inputs) define(info.name);
@@ -69,13 +66,13 @@ std::vector<OnnxValue> OnnxImporter::import_body(const OnnxGraph& body,
 std::int64_t OnnxImporter::single(const OnnxValue& value, std::string_view what) {
   if (!value.is_constant() && !options_.one_sample)
     throw Error(fmt::format("expected {} that follows from the file and from shapes", what));
-  const std::vector<std::int64_t> numbers = held(decided(value).constant)->integers();
+  const Ints numbers = held(decided(value).constant)->integers();
   if (numbers.size() != 1) throw Error(fmt::format("expected one number as {}", what));
   return numbers[0];
 }
 
 /// If: the branch that the condition takes. Loop and Scan: the body as often as it runs.
-std::vector<OnnxValue> OnnxImporter::branch_results(const OnnxNode& node) {
+OnnxValues OnnxImporter::branch_results(const OnnxNode& node) {
   const std::vector<OnnxGraph>& branches = branches_.at(&node);
   if (node.op_type == "If")
     return import_body(branches[single(input(node, 0), "a condition") != 0 ? 1 : 0], {});
@@ -88,11 +85,10 @@ constexpr std::int64_t kMostRounds = 10'000;
 
 }  // namespace
 
-/// Values of all rounds along a new axis.
-OnnxValue OnnxImporter::stacked(const OnnxNode& node, const std::vector<OnnxValue>& rounds,
-                                std::int64_t axis) {
+/// OnnxValues of all rounds along a new axis.
+OnnxValue OnnxImporter::stacked(const OnnxNode& node, const OnnxValues& rounds, std::int64_t axis) {
   if (rounds.empty()) throw Error("expected at least one round of a loop whose values are kept");
-  std::vector<OnnxValue> parts;
+  OnnxValues parts;
   for (const OnnxValue& value : rounds) {
     const OnnxValue x = to_plain(value);
     std::vector<Extent> target = x.extents();
@@ -101,44 +97,39 @@ OnnxValue OnnxImporter::stacked(const OnnxNode& node, const std::vector<OnnxValu
     parts.back().integer = value.integer;
   }
   if (parts.size() == 1) return parts[0];
-  return add<Concat>(node, parts, false, axis_in(axis, parts[0].rank()));
+  return NodeImport(*this, node).add<Concat>(parts, false, axis_in(axis, parts[0].rank()));
 }
 
-std::vector<OnnxValue> OnnxImporter::loop_results(const OnnxNode& node, const OnnxGraph& body) {
+OnnxValues OnnxImporter::loop_results(const OnnxNode& node, const OnnxGraph& body) {
   const std::int64_t most = has_input(node, 0) ? single(input(node, 0), "a number of rounds")
                                                : std::numeric_limits<std::int64_t>::max();
   bool runs = !has_input(node, 1) || single(input(node, 1), "a condition") != 0;
-  std::vector<OnnxValue> carried;
+  OnnxValues carried;
   for (std::size_t i = 2; i < node.inputs.size(); ++i) carried.push_back(input(node, i));
   if (body.outputs.size() < carried.size() + 1 || body.outputs.size() != node.outputs.size() + 1)
     throw Error("expected a condition and a result of the body for each output");
-  std::vector<std::vector<OnnxValue>> kept(body.outputs.size() - 1 - carried.size());
+  std::vector<OnnxValues> kept(body.outputs.size() - 1 - carried.size());
   for (std::int64_t round = 0; runs && round < most; ++round) {
     if (round == kMostRounds)
       throw Error(fmt::format("expected a loop of at most {} rounds", kMostRounds));
-    std::vector<OnnxValue> given(2);
-    given[0].constant =
-        std::make_shared<OnnxConstant>(OnnxConstant{{}, true, {{0, {round}}}, OnnxType::int64});
-    given[1].constant =
-        std::make_shared<OnnxConstant>(OnnxConstant{{}, true, {{0, {1}}}, OnnxType::boolean});
+    OnnxValues given{value_of({{}, true, {{0, {round}}}, OnnxType::int64}),
+                     value_of({{}, true, {{0, {1}}}, OnnxType::boolean})};
     given.insert(given.end(), carried.begin(), carried.end());
-    const std::vector<OnnxValue> results = import_body(body, given);
+    const OnnxValues results = import_body(body, given);
     runs = round + 1 < most && single(results[0], "a condition") != 0;
     carried.assign(results.begin() + 1,
                    results.begin() + 1 + static_cast<std::ptrdiff_t>(carried.size()));
     for (std::size_t i = 0; i < kept.size(); ++i)
       kept[i].push_back(results[1 + carried.size() + i]);
   }
-  for (std::size_t i = 0; i < kept.size(); ++i) {
-    const std::size_t output = carried.size();
-    carried.push_back(is_read(node, output) ? stacked(node, kept[i], 0) : OnnxValue());
-  }
+  for (const OnnxValues& rounds : kept)
+    carried.push_back(is_read(node, carried.size()) ? stacked(node, rounds, 0) : OnnxValue());
   return carried;
 }
 
-std::vector<OnnxValue> OnnxImporter::scan_results(const OnnxNode& node, const OnnxGraph& body) {
+OnnxValues OnnxImporter::scan_results(const OnnxNode& node, const OnnxGraph& body) {
   if (opset() < 9) throw Error("Scan is read from operator set 9 on");
-  const std::int64_t scanned = integer_or(node, "num_scan_inputs", 0);
+  const std::int64_t scanned = node.integer_or("num_scan_inputs", 0);
   const auto count = std::ssize(node.inputs);
   if (scanned < 1 || scanned > count) throw Error("expected num_scan_inputs of at least 1");
   const auto carry = static_cast<std::size_t>(count - scanned);
@@ -146,7 +137,7 @@ std::vector<OnnxValue> OnnxImporter::scan_results(const OnnxNode& node, const On
     throw Error("expected a result of the body for each output");
   const std::size_t keeps = body.outputs.size() - carry;
   const auto list = [&](const char* name, std::size_t size) {
-    std::vector<std::int64_t> values = integers_or(node, name, std::vector<std::int64_t>(size, 0));
+    Ints values = node.integers_or(name, Ints(size, 0));
     if (values.size() != size) throw Error(fmt::format("expected {} numbers as {}", size, name));
     return values;
   };
@@ -154,7 +145,7 @@ std::vector<OnnxValue> OnnxImporter::scan_results(const OnnxNode& node, const On
   const auto axes = list("scan_input_axes", n), back = list("scan_input_directions", n),
              out_axes = list("scan_output_axes", keeps),
              out_back = list("scan_output_directions", keeps);
-  std::vector<OnnxValue> carried, series;
+  OnnxValues carried, series;
   std::int64_t rounds = -1;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     if (i < carry) {
@@ -170,16 +161,17 @@ std::vector<OnnxValue> OnnxImporter::scan_results(const OnnxNode& node, const On
   }
   if (rounds > kMostRounds)
     throw Error(fmt::format("expected a scan of at most {} rounds", kMostRounds));
-  std::vector<std::vector<OnnxValue>> kept(keeps);
+  std::vector<OnnxValues> kept(keeps);
   for (std::int64_t round = 0; round < rounds; ++round) {
-    std::vector<OnnxValue> given = carried;
+    OnnxValues given = carried;
     for (std::size_t i = 0; i < series.size(); ++i) {
       const std::int64_t place = back[i] != 0 ? rounds - 1 - round : round;
-      given.push_back(add<Gather>(node, {series[i]}, false, axis_in(axes[i], series[i].rank()),
-                                  std::vector<std::int64_t>{place}, Shape{}));
+      given.push_back(NodeImport(*this, node)
+                          .add<Gather>({series[i]}, false, axis_in(axes[i], series[i].rank()),
+                                       Ints{place}, Shape{}));
       given.back().integer = series[i].integer;
     }
-    const std::vector<OnnxValue> results = import_body(body, given);
+    const OnnxValues results = import_body(body, given);
     carried.assign(results.begin(), results.begin() + static_cast<std::ptrdiff_t>(carry));
     for (std::size_t i = 0; i < keeps; ++i) kept[i].push_back(results[carry + i]);
   }
@@ -192,11 +184,8 @@ std::vector<OnnxValue> OnnxImporter::scan_results(const OnnxNode& node, const On
 
 void OnnxImporter::import_branch(const OnnxNode& node) {
   note_outputs(node);
-  for (const std::string_view name : node.inputs) {
-    load(name);
-    settle(name);
-  }
-  const std::vector<OnnxValue> results = branch_results(node);
+  for (const std::string_view name : node.inputs) settled(name);
+  const OnnxValues results = branch_results(node);
   if (results.size() != node.outputs.size())
     throw Error(fmt::format("expected {} results of the inner graph, found {}", node.outputs.size(),
                             results.size()));

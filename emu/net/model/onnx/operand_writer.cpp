@@ -32,7 +32,7 @@ OnnxType OperandWriter::stored_as(const OnnxOperand& operand, const std::string&
 }
 
 /// A Clip where the format's integers are fewer than the type's: at half a step beyond the last
-/// would do, at the last it is plain. `to` starts the names.
+/// would do, at the last it is plain.
 std::string OperandWriter::hold(const OnnxOperand& operand, OnnxType type, const std::string& layer,
                                 const std::string& to, const std::string& x) {
   const Format& format = *operand.format;
@@ -49,27 +49,25 @@ std::string OperandWriter::hold(const OnnxOperand& operand, OnnxType type, const
   const auto bound = [&](std::int64_t code) {
     return static_cast<float>(code - operand.zero_point) * operand.scales[0];
   };
-  const std::string low = to + "_low", high = to + "_high", clipped = to + "_held";
-  writer_->constant(low, {}, std::vector<float>{bound(least)});
-  writer_->constant(high, {}, std::vector<float>{bound(most)});
-  writer_->node("Clip", clipped, {x, low, high}, clipped);
-  return clipped;
+  return clip(to, x, bound(least), bound(most));
+}
+
+std::string OperandWriter::clip(const std::string& to, const std::string& x, float low,
+                                float high) {
+  return writer_->value(
+      "Clip", to + "_held",
+      {x, writer_->constant(to + "_low", low), writer_->constant(to + "_high", high)});
+}
+
+std::string OperandWriter::cast(const std::string& name, const std::string& x, OnnxType to) {
+  return writer_->value("Cast", name, {x}, {{"to", static_cast<std::int64_t>(to)}});
 }
 
 std::string OperandWriter::half(const Format& format, const std::string& name,
                                 const std::string& x) {
   const auto most = static_cast<float>(largest_value(format));
-  const std::string low = name + "_low", high = name + "_high", held = name + "_held",
-                    codes = name + "_codes";
-  writer_->constant(low, {}, std::vector<float>{-most});
-  writer_->constant(high, {}, std::vector<float>{most});
-  writer_->node("Clip", held, {x, low, high}, held);
-  const auto type =
-      static_cast<std::int64_t>(format.name == "bfloat16" ? OnnxType::bfloat16 : OnnxType::float16);
-  writer_->node("Cast", codes, {held}, codes, {{"to", type}});
-  writer_->node("Cast", name, {codes}, name,
-                {{"to", static_cast<std::int64_t>(OnnxType::float32)}});
-  return name;
+  const OnnxType type = format.name == "bfloat16" ? OnnxType::bfloat16 : OnnxType::float16;
+  return cast(name, cast(name + "_codes", clip(name, x, -most, most), type), OnnxType::float32);
 }
 
 OperandWriter::Codes OperandWriter::computed(const OnnxOperand& how, const std::string& name,
@@ -79,21 +77,15 @@ OperandWriter::Codes OperandWriter::computed(const OnnxOperand& how, const std::
   const auto most = static_cast<float>(largest_value(format));
   const auto of = [&](const char* part) { return name + part; };
   const auto constant = [&](const char* part, float value) {
-    writer_->constant(of(part), {}, std::vector<float>{value});
-    return of(part);
+    return writer_->constant(of(part), value);
   };
-  const auto node = [&](const char* op, const char* part, const std::vector<std::string>& inputs,
-                        const std::vector<OnnxNodeAttribute>& attributes = {}) {
-    writer_->node(op, of(part), inputs, of(part), attributes);
-    return of(part);
+  const auto node = [&](const char* op, const char* part, const std::vector<std::string>& inputs) {
+    return writer_->value(op, of(part), inputs);
   };
   constexpr std::int64_t kAxesAreInputs = 18;  // the operator set, of ReduceMax
   opset_ = std::max(opset_, kAxesAreInputs);
   std::vector<std::string> reduced = {node("Abs", "_size", {x})};
-  if (!axes.empty()) {
-    writer_->constant(of("_axes"), axes);
-    reduced.push_back(of("_axes"));
-  }
+  if (!axes.empty()) reduced.push_back(writer_->constant(of("_axes"), axes));
   const std::string largest = node("ReduceMax", "_largest", reduced),
                     quotient = node("Div", "_quotient", {largest, constant("_most", most)}),
                     // Of zeros: any scale will do.
@@ -105,9 +97,7 @@ OperandWriter::Codes OperandWriter::computed(const OnnxOperand& how, const std::
                  {node("Round", "_rounded", {scaled}), constant("_low", least), of("_most")}),
             scale};
   const std::string held = node("Clip", "_held", {scaled, constant("_low", least), of("_most")});
-  const std::string coded =
-      node("Cast", "_coded", {held}, {{"to", static_cast<std::int64_t>(*storage_type(format))}});
-  return {node("Cast", "_codes", {coded}, {{"to", static_cast<std::int64_t>(OnnxType::float32)}}),
+  return {cast(of("_codes"), cast(of("_coded"), held, *storage_type(format)), OnnxType::float32),
           scale};
 }
 
@@ -121,18 +111,15 @@ std::string OperandWriter::dynamic(const OnnxOperand& how, const std::string& la
         fmt::format("{}: activation: no operator of ONNX rounds to {}", layer, format.name));
   if (samples == 1 && !whole && how.scale_of == OnnxScaleOf::sample) {
     const Codes found = computed(how, name, x, {0, 2});
-    writer_->node("Mul", name, {found.codes, found.scale}, name);
-    return name;
+    return writer_->value("Mul", name, {found.codes, found.scale});
   }
   // [rows, columns]: what shares a scale is a row.
   const std::int64_t rows = how.scale_of == OnnxScaleOf::row ? -1 : whole ? 0 : 1;
-  const std::string flat = name + "_flat", values = name + "_values", shape = name + "_shape";
-  writer_->node("Flatten", flat, {x}, flat, {{"axis", rows}});
+  const std::string flat = writer_->value("Flatten", name + "_flat", {x}, {{"axis", rows}});
   const Codes found = computed(how, name, flat, {1});
-  writer_->node("Mul", values, {found.codes, found.scale}, values);
-  writer_->node("Shape", shape, {x}, shape);
-  writer_->node("Reshape", name, {values, shape}, name);
-  return name;
+  return writer_->value("Reshape", name,
+                        {writer_->value("Mul", name + "_values", {found.codes, found.scale}),
+                         writer_->value("Shape", name + "_shape", {x})});
 }
 
 std::string OperandWriter::activation(const OnnxOperand& how, const std::string& layer,
@@ -141,13 +128,12 @@ std::string OperandWriter::activation(const OnnxOperand& how, const std::string&
   if (how.scale_of != OnnxScaleOf::file) return dynamic(how, layer, name, x, whole, samples);
   if (how.scales.empty()) return half(*how.format, name, x);
   const OnnxType type = stored_as(how, layer + ": activation");
-  const std::string scale = name + "_scale", zero = name + "_zero_point", codes = name + "_codes";
-  writer_->constant(scale, {}, how.scales);
-  const std::string held = hold(how, type, layer, name, x);
-  writer_->constant(zero, type, {}, zero_bytes(type, how.zero_point));
-  writer_->node("QuantizeLinear", codes, {held, scale, zero}, codes);
-  writer_->node("DequantizeLinear", name, {codes, scale, zero}, name);
-  return name;
+  const std::string scale = writer_->constant(name + "_scale", {}, how.scales),
+                    held = hold(how, type, layer, name, x),
+                    zero = writer_->constant(name + "_zero_point", type, {},
+                                             zero_bytes(type, how.zero_point)),
+                    codes = writer_->value("QuantizeLinear", name + "_codes", {held, scale, zero});
+  return writer_->value("DequantizeLinear", name, {codes, scale, zero});
 }
 
 void OperandWriter::weight(const OnnxOperand& how, const std::string& layer,
@@ -158,12 +144,13 @@ void OperandWriter::weight(const OnnxOperand& how, const std::string& layer,
   if (std::ssize(in_order) != element_count(dims) ||
       (!one && std::ssize(how.scales) != dims[static_cast<std::size_t>(axis)]))
     throw Error(layer + ": expected codes and scales of the whole weight");
-  const std::string codes = name + "_codes", scale = name + "_scale";
-  writer_->constant(codes, type, dims, stored_codes(*how.format, type, in_order));
-  writer_->constant(scale, one ? Shape{} : Shape{std::ssize(how.scales)}, how.scales);
+  const std::string codes = writer_->constant(name + "_codes", type, dims,
+                                              stored_codes(*how.format, type, in_order)),
+                    scale = writer_->constant(
+                        name + "_scale", one ? Shape{} : Shape{std::ssize(how.scales)}, how.scales);
   std::vector<OnnxNodeAttribute> attributes;
   if (!one) attributes.push_back({"axis", axis});
-  writer_->node("DequantizeLinear", name, {codes, scale}, name, attributes);
+  writer_->value("DequantizeLinear", name, {codes, scale}, attributes);
 }
 
 void OperandWriter::blocks(const OnnxOperand& how, const std::string& layer,
@@ -175,15 +162,15 @@ void OperandWriter::blocks(const OnnxOperand& how, const std::string& layer,
     if (order.axes.empty())
       throw Error(layer + ": blocks across axes of the file's weight cannot be exported");
     // Lines across axes are those of a matrix, whose elements then take the order of the file.
-    const std::string lines = name + "_lines", own = name + "_own", shape = name + "_shape";
+    const std::string lines = name + "_lines";
     this->blocks(how, layer, lines,
                  order_of_matrix(std::ssize(how.codes) / blocks.line, blocks.line));
     std::vector<std::int64_t> dims(order.axes.size());
     for (std::size_t i = 0; i < dims.size(); ++i)
       dims[static_cast<std::size_t>(order.axes[i])] = order.dims[i];
-    writer_->constant(shape, dims);
-    writer_->node("Reshape", own, {lines, shape}, own);
-    writer_->node("Transpose", name, {own}, name, {{"perm", order.axes}});
+    const std::string own =
+        writer_->value("Reshape", name + "_own", {lines, writer_->constant(name + "_shape", dims)});
+    writer_->value("Transpose", name, {own}, {{"perm", order.axes}});
     return;
   }
   std::vector<float> scales;
@@ -197,17 +184,15 @@ void OperandWriter::blocks(const OnnxOperand& how, const std::string& layer,
   const OnnxType type = stored_as(how, layer + ": weight");
   opset_ = std::max(opset_, kBlocks);
   const Shape scale_dims = order.block_dims(blocks.size);
-  const std::string codes = name + "_codes", scale = name + "_scale", zero = name + "_zero_point";
-  writer_->constant(codes, type, order.dims,
-                    stored_codes(*how.format, type, in_order(order, how.codes)));
-  writer_->constant(scale, scale_dims, scales);
-  std::vector<std::string> inputs = {codes, scale};
-  if (!zeros.empty()) {
-    writer_->constant(zero, type, scale_dims, stored_codes(*how.format, type, zeros));
-    inputs.push_back(zero);
-  }
-  writer_->node("DequantizeLinear", name, inputs, name,
-                {{"axis", order.depth_axis}, {"block_size", blocks.size}});
+  std::vector<std::string> inputs = {
+      writer_->constant(name + "_codes", type, order.dims,
+                        stored_codes(*how.format, type, in_order(order, how.codes))),
+      writer_->constant(name + "_scale", scale_dims, scales)};
+  if (!zeros.empty())
+    inputs.push_back(writer_->constant(name + "_zero_point", type, scale_dims,
+                                       stored_codes(*how.format, type, zeros)));
+  writer_->value("DequantizeLinear", name, inputs,
+                 {{"axis", order.depth_axis}, {"block_size", blocks.size}});
 }
 
 void OnnxProduct::write(OnnxWriter& writer, const std::string& bias,
@@ -219,16 +204,14 @@ void OnnxProduct::write(OnnxWriter& writer, const std::string& bias,
   if (!factor.empty()) {
     writer.node("Cast", of("_numbers"), {sums}, of("_numbers"),
                 {{"to", static_cast<std::int64_t>(OnnxType::float32)}});
-    writer.node("Mul", product, {of("_numbers"), factor}, product);
+    writer.value("Mul", product, {of("_numbers"), factor});
   }
   if (bias.empty()) return;
   std::string added = bias;
-  if (!bias_shape.empty()) {
-    added = of("_bias");
-    writer.constant(of("_bias_shape"), bias_shape);
-    writer.node("Reshape", added, {bias, of("_bias_shape")}, added);
-  }
-  writer.node("Add", result, {product, added}, result);
+  if (!bias_shape.empty())
+    added = writer.value("Reshape", of("_bias"),
+                         {bias, writer.constant(of("_bias_shape"), bias_shape)});
+  writer.value("Add", result, {product, added});
 }
 
 bool in_n_bits(const OnnxOperand& weight, const Shape& shape) {
@@ -248,17 +231,6 @@ bool in_integers(const OnnxLayer& layer) {
   };
   return narrow(*layer.weight->format) && narrow(*layer.activation->format);
 }
-
-namespace {
-
-/// The number of an integer format's code.
-std::int32_t integer_of(const Format& format, std::uint32_t code) {
-  const auto unused = 32 - format.bits;
-  return format.is_signed ? static_cast<std::int32_t>(code << unused) >> unused
-                          : static_cast<std::int32_t>(code << unused >> unused);
-}
-
-}  // namespace
 
 OnnxProduct OperandWriter::n_bits(const OnnxOperand& how, const std::string& name,
                                   const Shape& shape) {
@@ -285,23 +257,20 @@ OnnxProduct OperandWriter::n_bits(const OnnxOperand& how, const std::string& nam
                        ? 0
                        : blocks.zero_points[static_cast<std::size_t>(n * per_line + b)]));
   }
-  const std::string code_name = name + "_codes", scale = name + "_scale",
-                    zero = name + "_zero_point";
-  writer_->constant(code_name, OnnxType::uint8, {outputs, per_line, blocks.size / 2}, codes);
-  writer_->constant(scale, {outputs, per_line}, how.scales);
   OnnxProduct out{"com.microsoft.MatMulNBits",
                   name,
-                  {code_name, scale},
+                  {writer_->constant(name + "_codes", OnnxType::uint8,
+                                     {outputs, per_line, blocks.size / 2}, codes),
+                   writer_->constant(name + "_scale", {outputs, per_line}, how.scales)},
                   {{"K", depth},
                    {"N", outputs},
                    {"bits", kBits},
                    {"block_size", blocks.size},
                    {"accuracy_level", std::int64_t{1}}}};  // 1: in float32
   // Without zero points those are half of the range.
-  if (shift == 0 || !blocks.zero_points.empty()) {
-    writer_->constant(zero, OnnxType::uint8, {outputs, row_zeros / 2}, zeros);
-    out.inputs.push_back(zero);
-  }
+  if (shift == 0 || !blocks.zero_points.empty())
+    out.inputs.push_back(
+        writer_->constant(name + "_zero_point", OnnxType::uint8, {outputs, row_zeros / 2}, zeros));
   domains_.insert("com.microsoft");
   return out;
 }
@@ -317,8 +286,8 @@ OnnxProduct OperandWriter::integers(const OnnxLayer& how, const std::string& nam
     return operand.format->is_signed ? kHalf : 0;
   };
   const auto zero_point = [&](const char* part, const OnnxOperand& operand) {
-    writer_->constant(of(part), OnnxType::uint8, {}, zero_bytes(OnnxType::uint8, half_of(operand)));
-    return of(part);
+    return writer_->constant(of(part), OnnxType::uint8, {},
+                             zero_bytes(OnnxType::uint8, half_of(operand)));
   };
   std::vector<std::int64_t> axes;
   if (activation.scale_of == OnnxScaleOf::row) {
@@ -327,33 +296,31 @@ OnnxProduct OperandWriter::integers(const OnnxLayer& how, const std::string& nam
     for (std::int64_t axis = 1; axis < rank; ++axis) axes.push_back(axis);
   }
   const Codes found = computed(activation, of("_input"), x, axes);
-  writer_->constant(of("_input_half"), {},
-                    std::vector<float>{static_cast<float>(half_of(activation))});
-  writer_->node("Add", of("_input_shifted"), {found.codes, of("_input_half")},
-                of("_input_shifted"));
-  writer_->node("Cast", of("_input_bytes"), {of("_input_shifted")}, of("_input_bytes"),
-                {{"to", static_cast<std::int64_t>(OnnxType::uint8)}});
+  const std::string half =
+      writer_->constant(of("_input_half"), static_cast<float>(half_of(activation)));
+  const std::string input_bytes =
+      cast(of("_input_bytes"), writer_->value("Add", of("_input_shifted"), {found.codes, half}),
+           OnnxType::uint8);
 
   const bool taps = shape.size() > 2;
   const WeightOrder order = taps ? order_of_conv(shape) : order_of_turned(shape[0], shape[1]);
   std::string bytes;
   for (const std::uint16_t code : in_order(order, weight.codes))
     bytes += static_cast<char>(integer_of(*weight.format, code) + half_of(weight));
-  writer_->constant(of("_weight_codes"), OnnxType::uint8, order.dims, bytes);
+  const std::string codes =
+      writer_->constant(of("_weight_codes"), OnnxType::uint8, order.dims, bytes);
   Shape scale_dims;
   if (weight.scales.size() > 1) {
     if (taps) scale_dims.resize(shape.size() - 1, 1);
     scale_dims.resize(std::max<std::size_t>(1, scale_dims.size()), 1);
     scale_dims[0] = std::ssize(weight.scales);
   }
-  writer_->constant(of("_weight_scale"), scale_dims, weight.scales);
-  writer_->node("Mul", of("_factor"), {found.scale, of("_weight_scale")}, of("_factor"));
-  OnnxProduct out{
-      taps ? "ConvInteger" : "MatMulInteger",
-      name,
-      {of("_input_bytes"), of("_weight_codes"), zero_point("_input_zero_point", activation),
-       zero_point("_weight_zero_point", weight)}};
-  out.factor = of("_factor");
+  const std::string scale = writer_->constant(of("_weight_scale"), scale_dims, weight.scales);
+  OnnxProduct out{taps ? "ConvInteger" : "MatMulInteger",
+                  name,
+                  {input_bytes, codes, zero_point("_input_zero_point", activation),
+                   zero_point("_weight_zero_point", weight)}};
+  out.factor = writer_->value("Mul", of("_factor"), {found.scale, scale});
   if (taps) {
     out.bias_shape = std::vector<std::int64_t>(shape.size() - 1, 1);
     out.bias_shape[0] = -1;

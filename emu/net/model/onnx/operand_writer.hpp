@@ -70,6 +70,9 @@ class OperandWriter {
   OnnxType stored_as(const OnnxOperand&, const std::string& name);
   std::string dynamic(const OnnxOperand&, const std::string& layer, const std::string& name,
                       const std::string& x, bool whole, std::size_t samples);
+  /// x held within the bounds; `to` starts the names.
+  std::string clip(const std::string& to, const std::string& x, float low, float high);
+  std::string cast(const std::string& name, const std::string& x, OnnxType to);
   std::string half(const Format&, const std::string& name, const std::string& x);
   struct Codes {
     std::string codes, scale;

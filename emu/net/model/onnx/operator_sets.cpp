@@ -13,10 +13,6 @@
 namespace numemu::net {
 namespace {
 
-// Fields of NodeProto, AttributeProto and GraphProto.
-constexpr std::uint32_t kInputField = 1, kOutputField = 2, kOperatorField = 4, kAttributeField = 5;
-constexpr std::uint32_t kInnerGraphField = 6, kInnerNodeField = 1;
-
 /// An attribute that became an input of the operator in a version of the operator set.
 struct MovedAttribute {
   std::int64_t since;
@@ -162,62 +158,52 @@ class Raised {
   }
 
   /// An AttributeProto whose graph has its nodes in the new set.
-  std::string raised(WireReader message, const OnnxGraph& graph) const {
-    std::string bytes;
-    for (WireField field; message.next(field);) {
-      if (field.number != kInnerGraphField) {
-        put_field(bytes, field);
-        continue;
-      }
-      WireReader parts = message.message(field, "a graph");
-      std::string body;
-      std::size_t at = 0;
-      for (WireField part; parts.next(part);) {
-        if (part.number != kInnerNodeField) {
-          put_field(body, part);
-          continue;
-        }
-        const OnnxNode& node = graph.nodes.at(at++);
-        OnnxWriter written;
-        raise_node({given_.file,
-                    node,
-                    parts.message(part, "a node"),
-                    {node.inputs.begin(), node.inputs.end()},
-                    {node.outputs.begin(), node.outputs.end()}},
-                   from_, to_, name_, written);
-        body += written.body();
-      }
-      put_bytes(bytes, kInnerGraphField, body);
-    }
-    return bytes;
+  std::string raised(const WireReader& message, const OnnxGraph& graph) const {
+    std::size_t at = 0;
+    const auto write = [&](const WireField& field, std::string& body) {
+      const OnnxNode& node = graph.nodes.at(at++);
+      OnnxWriter written;
+      raise_node({given_.file,
+                  node,
+                  message.message(field, "a node"),
+                  {node.inputs.begin(), node.inputs.end()},
+                  {node.outputs.begin(), node.outputs.end()}},
+                 from_, to_, name_, written);
+      body += written.body();
+    };
+    return with_fields(
+        message, attribute_field::kGraph, [&](const WireField& field, std::string& bytes) {
+          put_bytes(bytes, field.number,
+                    with_fields(message.message(field, "a graph"), graph_field::kNode, write));
+        });
   }
 
   void put() {
     std::string bytes;
-    for (const std::string& input : inputs_) put_bytes(bytes, kInputField, input);
-    for (const std::string& output : given_.outputs) put_bytes(bytes, kOutputField, output);
+    for (const std::string& input : inputs_) put_bytes(bytes, node_field::kInput, input);
+    for (const std::string& output : given_.outputs) put_bytes(bytes, node_field::kOutput, output);
     WireReader message = given_.message;
     std::size_t at = 0;
     for (WireField field; message.next(field);) {
-      if (field.number == kInputField || field.number == kOutputField) continue;
-      if (field.number == kAttributeField) {
+      if (field.number == node_field::kInput || field.number == node_field::kOutput) continue;
+      if (field.number == node_field::kAttribute) {
         const OnnxAttribute& attribute = node_.attributes[at++];
         if (dropped_.contains(attribute.name)) continue;
         if (attribute.type == OnnxAttributeType::graph && from_ < to_) {
-          put_bytes(bytes, kAttributeField,
+          put_bytes(bytes, node_field::kAttribute,
                     raised(message.message(field, "an attribute"),
                            read_subgraph(given_.file, node_, attribute.name)));
           continue;
         }
       }
-      if (field.number == kOperatorField && !op_.empty()) {
-        put_bytes(bytes, kOperatorField, op_);
+      if (field.number == node_field::kOperator && !op_.empty()) {
+        put_bytes(bytes, node_field::kOperator, op_);
         continue;
       }
       put_field(bytes, field);
     }
     for (const OnnxNodeAttribute& each : added_)
-      put_bytes(bytes, kAttributeField, OnnxWriter::attribute(each));
+      put_bytes(bytes, node_field::kAttribute, OnnxWriter::attribute(each));
     out_.node(bytes);
   }
 

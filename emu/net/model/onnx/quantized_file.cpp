@@ -12,21 +12,15 @@
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/memory_plan.hpp"
 #include "emu/net/model/onnx/constant.hpp"
-#include "emu/net/model/onnx/einsum_pairs.hpp"
 #include "emu/net/model/onnx/operand_writer.hpp"
 #include "emu/net/model/onnx/operator_sets.hpp"
 #include "emu/net/model/onnx/weight_order.hpp"
-#include "emu/net/model/onnx/wire.hpp"
 #include "emu/net/ops/recurrent.hpp"
 #include "emu/net/tied.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::net {
 namespace {
-
-// Fields of ModelProto and GraphProto.
-constexpr std::uint32_t kIrVersionField = 1, kGraphField = 7, kOpsetField = 8;
-constexpr std::uint32_t kNodeField = 1, kInitializerField = 5;
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return std::ranges::equal(a, b, [](float x, float y) {
@@ -50,6 +44,10 @@ bool is_quantized(const OnnxNode& node) {
          node.op_type == "MatMulNBits";
 }
 
+bool has_operands(const OnnxLayer& layer) {
+  return layer.weight || layer.activation || layer.second;
+}
+
 class QuantizedFile {
  public:
   QuantizedFile(const ImportedFile& file, const Graph& graph, const OnnxLayers& layers)
@@ -67,8 +65,9 @@ class QuantizedFile {
           std::ranges::any_of(node.inputs, [&](std::string_view x) { return live_.contains(x); });
       // What a subgraph reads by name may be anything.
       if (reads_live || has_subgraph(node)) live_.insert(node.outputs.begin(), node.outputs.end());
-      changes_.push_back(
-          {{node.inputs.begin(), node.inputs.end()}, {node.outputs.begin(), node.outputs.end()}});
+      changes_.push_back({&node,
+                          {node.inputs.begin(), node.inputs.end()},
+                          {node.outputs.begin(), node.outputs.end()}});
       names_.insert(node.outputs.begin(), node.outputs.end());
     }
   }
@@ -78,28 +77,27 @@ class QuantizedFile {
       tied_.insert(names.begin(), names.end());
     std::map<std::string_view, const Node*> now;
     for (const Node& node : graph_.nodes) now[node.name] = &node;
-    std::map<int, std::vector<std::size_t>> made;  // nodes of the graph by the file's node
     for (std::size_t i = 0; i < imported_.graph.nodes.size(); ++i) {
       const auto found = now.find(imported_.graph.nodes[i].name);
       nodes_.push_back(found == now.end() ? nullptr : found->second);
       if (nodes_.back() == nullptr) {
         remove(i);
-      } else {
-        made[imported_.sources[i]].push_back(i);
+      } else if (Change* const change = change_of(i)) {
+        change->made.push_back(i);
       }
     }
-    require_layers(made);
-    for (std::size_t i = 0; i < file_.graph.nodes.size(); ++i) {
+    require_layers();
+    for (Change& change : changes_) {
       const auto write_those = [&](bool constants) {
-        for (const std::size_t node : made[static_cast<int>(i)])
-          if ((nodes_[node]->op->kind() == "constant") == constants) write_parameters(i, node);
+        for (const std::size_t node : change.made)
+          if ((nodes_[node]->op->kind() == "constant") == constants) write_parameters(change, node);
       };
       write_those(true);  // quantizers read them
-      for (const std::size_t node : made[static_cast<int>(i)]) write_layer(i, node);
-      write_result(i, made[static_cast<int>(i)]);
-      write_recurrent(i, made[static_cast<int>(i)]);
+      for (const std::size_t node : change.made) write_layer(change, node);
+      write_result(change);
+      write_recurrent(change);
       write_those(false);
-      pieces_.push_back(std::exchange(writer_, OnnxWriter()));
+      change.before = std::exchange(writer_, OnnxWriter());
     }
     return model();
   }
@@ -115,54 +113,69 @@ class QuantizedFile {
 
   /// What becomes of a node of the file.
   struct Change {
+    const OnnxNode* node = nullptr;
     std::vector<std::string> inputs, outputs;
+    std::vector<std::size_t> made = {};  ///< of the imported graph, those that are left
     std::set<std::string, std::less<>> dropped = {};  ///< attributes
     std::set<std::size_t> written = {};               ///< inputs that hold a parameter of this file
     bool removed = false;
-    OnnxWriter after = {};                  ///< what follows the node
+    OnnxWriter before = {};                 ///< what goes before the node
+    OnnxWriter after = {};                  ///< what follows it
     OnnxWriter rounded = {};                ///< and what then rounds its result
     std::optional<OnnxProduct> codes = {};  ///< stands in place of the node
   };
 
+  /// Of the file's node that a node of the imported graph was made for; null where there is none.
+  Change* change_of(std::size_t made) {
+    const int source = imported_.sources[made];
+    return source < 0 ? nullptr : &changes_[static_cast<std::size_t>(source)];
+  }
+
   /// A batch normalisation that was folded into the product before it, whose result takes its name.
   void remove(std::size_t made) {
     const Node& norm = imported_.graph.nodes[made];
-    const int at = imported_.sources[made],
-              before = norm.inputs.at(0) - static_cast<int>(imported_.graph.inputs.size()),
-              from = before < 0 ? -1 : imported_.sources[static_cast<std::size_t>(before)];
-    const bool known = norm.op->kind() == "batch_norm" && at >= 0 && from >= 0;
-    Change* const product = known ? &changes_[static_cast<std::size_t>(from)] : nullptr;
-    if (!known || product->outputs.size() != 1 ||
-        product->outputs[0] != file_.graph.nodes[static_cast<std::size_t>(at)].inputs[0])
+    const int before = norm.inputs.at(0) - static_cast<int>(imported_.graph.inputs.size());
+    Change* const own = change_of(made);
+    Change* const product = before < 0 ? nullptr : change_of(static_cast<std::size_t>(before));
+    if (norm.op->kind() != "batch_norm" || own == nullptr || product == nullptr ||
+        product->outputs.size() != 1 || product->outputs[0] != own->node->inputs[0])
       throw Error(
           fmt::format("{}: expected the network that this file was imported to, found none "
                       "of its node '{}'",
                       file_.path, norm.name));
-    product->outputs = {changes_[static_cast<std::size_t>(at)].outputs.at(0)};
-    changes_[static_cast<std::size_t>(at)].removed = true;
+    product->outputs = {own->outputs.at(0)};
+    own->removed = true;
   }
 
   /// Every layer is a node of the graph that the file's graph has.
-  void require_layers(const std::map<int, std::vector<std::size_t>>& made) const {
+  void require_layers() const {
     std::set<std::string> known;
-    for (const auto& [source, nodes] : made) {
-      if (source < 0) continue;
-      for (const std::size_t node : nodes)
+    for (const Change& change : changes_)
+      for (const std::size_t node : change.made)
         for (const OpProduct& product : nodes_[node]->op->products())
           known.insert(nodes_[node]->name + product.suffix);
-    }
     for (const auto& [name, layer] : layers_) {
-      const bool quantized = layer.weight || layer.activation || layer.second;
-      if (quantized && !known.contains(name))
+      if (has_operands(layer) && !known.contains(name))
         throw Error(name +
                     ": quantized operands within a branch cannot be exported; leave the layer in "
                     "float32 (docs/recipes.md, layers)");
     }
   }
 
-  [[noreturn]] void refuse(std::size_t at, const std::string& layer, const char* what) const {
-    throw Error(
-        fmt::format("{}: {} of {} cannot be exported", layer, what, file_.graph.nodes[at].op_type));
+  [[noreturn]] void refuse(const Change& change, const std::string& layer, const char* what) const {
+    throw Error(fmt::format("{}: {} of {} cannot be exported", layer, what, change.node->op_type));
+  }
+
+  /// nullptr for other values.
+  const OnnxTensor* initializer(std::string_view name) const {
+    const auto found = initializers_.find(name);
+    return found == initializers_.end() ? nullptr : found->second;
+  }
+
+  /// Whether an initializer lacks its data, and has as many elements as that (0: any number).
+  bool is_absent(std::string_view name, std::int64_t elements = 0) const {
+    const OnnxTensor* const tensor = initializer(name);
+    return tensor != nullptr && tensor->absent && (elements == 0 || tensor->elements == elements);
   }
 
   /// A name that no value has, for it and what begins with it.
@@ -185,28 +198,24 @@ class QuantizedFile {
   /// where the node is none of those whose weights the file can have as codes.
   std::optional<WeightInput> weight_of(const OnnxNode& node, const Node& made) const {
     const std::size_t constant = 1 - left_of(made);
-    const auto found = constant < node.inputs.size() ? initializers_.find(node.inputs[constant])
-                                                     : initializers_.end();
-    return weight_input(node, *made.op, constant,
-                        found == initializers_.end() ? Shape() : found->second->dims);
+    const OnnxTensor* const tensor =
+        constant < node.inputs.size() ? initializer(node.inputs[constant]) : nullptr;
+    return weight_input(node, *made.op, constant, tensor == nullptr ? Shape() : tensor->dims);
   }
 
   /// Whether an operator of that kind belongs to the file's node beside its product.
-  bool has_beside(std::size_t at, std::string_view kind) const {
-    for (std::size_t i = 0; i < imported_.sources.size(); ++i)
-      if (imported_.sources[i] == static_cast<int>(at) &&
-          imported_.graph.nodes[i].op->kind() == kind)
-        return true;
-    return false;
+  bool has_beside(const Change& change, std::string_view kind) const {
+    return std::ranges::any_of(
+        change.made, [&](std::size_t i) { return imported_.graph.nodes[i].op->kind() == kind; });
   }
 
-  void quantize_input(std::size_t at, std::size_t input, const OnnxOperand& how,
+  void quantize_input(Change& change, std::size_t input, const OnnxOperand& how,
                       const std::string& layer, const char* suffix) {
-    const OnnxNode& node = file_.graph.nodes[at];
-    const bool whole = one_scale_for_all(at, input, how, layer);
+    const OnnxNode& node = *change.node;
+    const bool whole = one_scale_for_all(change, input, how, layer);
     // The graph has the samples first in recurrent layers.
-    const std::size_t samples = is_recurrent(node) && integer_or(node, "layout", 0) == 0 ? 1 : 0;
-    std::string& x = changes_[at].inputs[input];
+    const std::size_t samples = is_recurrent(node) && node.integer_or("layout", 0) == 0 ? 1 : 0;
+    std::string& x = change.inputs[input];
     x = operands_.activation(how, layer, free_name(layer + suffix), x, whole, samples);
   }
 
@@ -216,91 +225,89 @@ class QuantizedFile {
 
   /// Whether no axis of the operand is that of samples. Refuses one that is not the first, but for
   /// recurrent layers.
-  bool one_scale_for_all(std::size_t at, std::size_t input, const OnnxOperand& how,
+  bool one_scale_for_all(const Change& change, std::size_t input, const OnnxOperand& how,
                          const std::string& layer) const {
     const bool whole = imported_.inputs.at(0).batch_axis == kNoBatch ||
-                       !live_.contains(std::string_view(changes_[at].inputs[input]));
-    if (how.scale_of == OnnxScaleOf::sample && !whole && !is_recurrent(file_.graph.nodes[at]) &&
+                       !live_.contains(std::string_view(change.inputs[input]));
+    if (how.scale_of == OnnxScaleOf::sample && !whole && !is_recurrent(*change.node) &&
         layers_across_samples(imported_.graph).contains(layer))
-      refuse(at, layer, "an operand with a scale for each sample, whose axis is not the first,");
+      refuse(change, layer,
+             "an operand with a scale for each sample, whose axis is not the first,");
     return whole;
   }
 
-  void write_layer(std::size_t at, std::size_t index) {
+  void write_layer(Change& change, std::size_t index) {
     const Node& made = *nodes_[index];
-    const auto found = layers_.find(made.name);
-    if (found == layers_.end()) return;
-    const OnnxLayer& layer = found->second;
-    const OnnxNode& node = file_.graph.nodes[at];
-    if (!layer.weight && !layer.activation && !layer.second) return;
-    if (is_quantized(node)) return;
+    const OnnxLayer* const found = layer_of(made.name);
+    const OnnxNode& node = *change.node;
+    if (found == nullptr || !has_operands(*found) || is_quantized(node)) return;
+    const OnnxLayer& layer = *found;
     const bool product = node.op_type == "Conv" || node.op_type == "ConvTranspose" ||
                          node.op_type == "Gemm" || node.op_type == "MatMul" ||
                          (node.op_type == "Einsum" && node.inputs.size() == 2);
     // A sum before the product is what the layer quantizes.
-    if (!product || !node.domain.empty() || has_beside(at, "reduce_sum"))
-      refuse(at, made.name, "a quantized operand");
+    if (!product || !node.domain.empty() || has_beside(change, "reduce_sum"))
+      refuse(change, made.name, "a quantized operand");
     const auto weight = weight_of(node, made);
     const bool has_weight = !std::as_const(*made.op).parameters().empty();
     const std::size_t left = left_of(made);
-    if (layer.weight && !weight) refuse(at, made.name, "a quantized weight");
+    if (layer.weight && !weight) refuse(change, made.name, "a quantized weight");
     const bool rows = layer.activation && layer.activation->scale_of == OnnxScaleOf::row,
-               turned = node.op_type == "Gemm" && integer_or(node, "transA", 0) != 0;
+               turned = node.op_type == "Gemm" && node.integer_or("transA", 0) != 0;
     // Rows of the layer are rows of the file's left matrix alone.
     if (rows && (left != 0 || turned || (node.op_type != "Gemm" && node.op_type != "MatMul")))
-      refuse(at, made.name, "an operand with a scale for each row");
-    if (layer.weight && left == 0 && weight->input == 1 && write_codes(at, index, layer)) return;
-    if (layer.weight) write_weight(at, *weight, *layer.weight, made.name);
-    if (layer.activation) quantize_input(at, left, *layer.activation, made.name, ".input");
+      refuse(change, made.name, "an operand with a scale for each row");
+    if (layer.weight && left == 0 && weight->input == 1 && write_codes(change, index, layer))
+      return;
+    if (layer.weight) write_weight(change, *weight, *layer.weight, made.name);
+    if (layer.activation) quantize_input(change, left, *layer.activation, made.name, ".input");
     if (layer.second && !has_weight)
-      quantize_input(at, 1 - left, *layer.second, made.name, ".second");
+      quantize_input(change, 1 - left, *layer.second, made.name, ".second");
   }
 
   /// Quantizes the result of the file's node and back, where the one of its nodes that is rounded
   /// gives it.
-  void write_result(std::size_t at, const std::vector<std::size_t>& made) {
+  void write_result(Change& change) {
     const OnnxLayer* rounded = nullptr;
-    for (const std::size_t index : made) {
+    for (const std::size_t index : change.made) {
       const Node& node = *nodes_[index];
       const OnnxLayer* const own = layer_of(node.name);
       if (rounded != nullptr && node.op->result() != ResultKind::view)
-        refuse(at, nodes_[made[0]]->name, "a rounded result within the node");
+        refuse(change, nodes_[change.made[0]]->name, "a rounded result within the node");
       if (own != nullptr && own->result) rounded = own;
     }
     if (rounded == nullptr) return;
-    Change& change = changes_[at];
     if (change.outputs.size() != 1)
-      refuse(at, nodes_[made[0]]->name, "a rounded result of several");
+      refuse(change, nodes_[change.made[0]]->name, "a rounded result of several");
     const std::string result = change.outputs[0], own = free_name(result + ".rounded");
     change.outputs[0] = free_name(result + ".float32");
     OnnxWriter before = std::exchange(writer_, OnnxWriter());
-    operands_.activation(*rounded->result, nodes_[made[0]]->name, own, change.outputs[0]);
+    operands_.activation(*rounded->result, nodes_[change.made[0]]->name, own, change.outputs[0]);
     writer_.node("Identity", own + "_result", {own}, result);
     change.rounded = std::exchange(writer_, std::move(before));
   }
 
   /// Whether an operator of codes has the product, whose weight is the file's right operand: it
   /// then stands in place of the node.
-  bool write_codes(std::size_t at, std::size_t index, const OnnxLayer& layer) {
+  bool write_codes(Change& change, std::size_t index, const OnnxLayer& layer) {
     const Node& made = *nodes_[index];
-    const OnnxNode& node = file_.graph.nodes[at];
+    const OnnxNode& node = *change.node;
     const bool conv = node.op_type == "Conv", gemm = node.op_type == "Gemm";
-    Change& change = changes_[at];
     // alpha is in the numbers of the graph, beta only where its bias is written.
-    if (!(conv || gemm || node.op_type == "MatMul") || has_beside(at, "multiply") ||
-        (gemm && (integer_or(node, "transA", 0) != 0 || number_or(node, "beta", 1) != 1)) ||
-        text_or(node, "auto_pad", "NOTSET") != "NOTSET")
+    if (!(conv || gemm || node.op_type == "MatMul") || has_beside(change, "multiply") ||
+        (gemm && (node.integer_or("transA", 0) != 0 || node.number_or("beta", 1) != 1)) ||
+        node.text_or("auto_pad", "NOTSET") != "NOTSET")
       return false;
     const Shape& shape = std::as_const(*made.op).parameters()[0].value.shape;
     const std::size_t rank = shape_of(index).size();
     if (shape.size() != (conv ? rank : 2) || rank < 2) return false;
     const std::string x = change.inputs[0];
     if (in_integers(layer)) {
-      const bool whole = one_scale_for_all(at, 0, *layer.activation, made.name);
+      const bool whole = one_scale_for_all(change, 0, *layer.activation, made.name);
       change.codes = operands_.integers(layer, free_name(made.name + ".codes"), x,
                                         static_cast<std::int64_t>(rank), whole, shape);
     } else if (!conv && in_n_bits(*layer.weight, shape)) {
-      if (layer.activation) quantize_input(at, 0, *layer.activation, made.name, ".input");
+      if (layer.activation) quantize_input(change, 0, *layer.activation, made.name, ".input");
       change.codes = operands_.n_bits(*layer.weight, free_name(made.name + ".weight"), shape);
       change.codes->inputs.insert(change.codes->inputs.begin(), change.inputs[0]);
     } else {
@@ -317,17 +324,17 @@ class QuantizedFile {
   }
 
   /// alpha and beta are in the numbers of the graph.
-  void drop_factor(std::size_t at, std::size_t input) {
+  void drop_factor(Change& change, std::size_t input) {
     // Where the importer multiplies by them, they are not.
-    if (file_.graph.nodes[at].op_type == "Gemm" && !has_beside(at, "multiply"))
-      changes_[at].dropped.insert(input == 1 ? "alpha" : "beta");
+    if (change.node->op_type == "Gemm" && !has_beside(change, "multiply"))
+      change.dropped.insert(input == 1 ? "alpha" : "beta");
   }
 
-  void write_weight(std::size_t at, const WeightInput& weight, const OnnxOperand& how,
+  void write_weight(Change& change, const WeightInput& weight, const OnnxOperand& how,
                     const std::string& layer) {
-    changes_[at].inputs[weight.input] = written_codes(weight.order, how, layer);
-    changes_[at].written.insert(weight.input);
-    drop_factor(at, weight.input);
+    change.inputs[weight.input] = written_codes(weight.order, how, layer);
+    change.written.insert(weight.input);
+    drop_factor(change, weight.input);
   }
 
   /// The name of a value: codes in the order of the file, times their scales.
@@ -350,7 +357,7 @@ class QuantizedFile {
     there.scales = {1};
     operands_.weight(there, layer, name + "_whole", order.dims, 0, codes);
     writer_.constant(name + "_scales", order.scale_dims, order.scales(how.scales));
-    writer_.node("Mul", name, {name + "_whole", name + "_scales"}, name);
+    writer_.value("Mul", name, {name + "_whole", name + "_scales"});
     return name;
   }
 
@@ -362,24 +369,21 @@ class QuantizedFile {
 
   /// The weights, biases and the input of a recurrent node, whose directions are nodes of the
   /// graph.
-  void write_recurrent(std::size_t at, const std::vector<std::size_t>& made) {
+  void write_recurrent(Change& change) {
     std::vector<std::size_t> cells;
-    for (const std::size_t node : made)
+    for (const std::size_t node : change.made)
       if (dynamic_cast<const Recurrent*>(nodes_[node]->op.get()) != nullptr) cells.push_back(node);
     if (cells.empty()) return;
-    bool changed = false;
-    for (const std::string_view name : file_.graph.nodes[at].inputs) {
-      const auto found = initializers_.find(name);
-      changed = changed || (found != initializers_.end() && found->second->absent);
-    }
+    bool changed = std::ranges::any_of(change.node->inputs,
+                                       [&](std::string_view name) { return is_absent(name); });
     for (const std::size_t cell : cells) {
       const auto now = std::as_const(*nodes_[cell]->op).parameters(),
                  before = std::as_const(*imported_.graph.nodes[cell].op).parameters();
       for (std::size_t i = 0; i < now.size(); ++i)
         changed = changed || !same_bits(elements(now[i]), elements(before[i]));
     }
-    write_matrix(at, cells, 1, &RecurrentBlocks::input, changed);
-    write_matrix(at, cells, 2, &RecurrentBlocks::recurrent, changed);
+    write_matrix(change, cells, 1, &RecurrentBlocks::input, changed);
+    write_matrix(change, cells, 2, &RecurrentBlocks::recurrent, changed);
     const std::string& first = nodes_[cells[0]]->name;
     if (changed) {
       std::vector<float> bias;
@@ -387,10 +391,10 @@ class QuantizedFile {
         const std::vector<float> more = recurrent_bias(*nodes_[cell]->op);
         bias.insert(bias.end(), more.begin(), more.end());
       }
-      std::vector<std::string>& inputs = changes_[at].inputs;
+      std::vector<std::string>& inputs = change.inputs;
       inputs.resize(std::max<std::size_t>(inputs.size(), 4));
       const std::int64_t directions = std::ssize(cells);
-      write_constant(at, 3, first + ".bias", {directions, std::ssize(bias) / directions}, bias);
+      write_constant(change, 3, first + ".bias", {directions, std::ssize(bias) / directions}, bias);
     }
     const OnnxLayer* const input = layer_of(first + ".input");
     for (const std::size_t cell : cells) {
@@ -398,10 +402,10 @@ class QuantizedFile {
       const bool one = input != nullptr && input->activation,
                  two = other != nullptr && other->activation;
       if (one != two || (one && !same_scale(*input->activation, *other->activation)))
-        refuse(at, nodes_[cell]->name, "an input quantized in one direction otherwise");
+        refuse(change, nodes_[cell]->name, "an input quantized in one direction otherwise");
     }
     if (input != nullptr && input->activation)
-      quantize_input(at, 0, *input->activation, first, ".input");
+      quantize_input(change, 0, *input->activation, first, ".input");
   }
 
   static bool same_scale(const OnnxOperand& a, const OnnxOperand& b) {
@@ -409,7 +413,7 @@ class QuantizedFile {
   }
 
   /// W or R, [directions, rows, columns], where an operand of it is quantized or numbers changed.
-  void write_matrix(std::size_t at, const std::vector<std::size_t>& cells, std::size_t input,
+  void write_matrix(Change& change, const std::vector<std::size_t>& cells, std::size_t input,
                     std::vector<RecurrentBlock> RecurrentBlocks::*which, bool changed) {
     const auto layer = [&](std::size_t cell, const RecurrentBlock& block) {
       return layer_of(nodes_[cell]->name + block.product);
@@ -440,8 +444,8 @@ class QuantizedFile {
       }
       directions.push_back(joined(parts, 1));
     }
-    changes_[at].inputs[input] = joined(directions, 0);
-    changes_[at].written.insert(input);
+    change.inputs[input] = joined(directions, 0);
+    change.written.insert(input);
   }
 
   std::string joined(const std::vector<std::string>& parts, std::int64_t axis) {
@@ -451,58 +455,55 @@ class QuantizedFile {
     return name;
   }
 
-  void write_constant(std::size_t at, std::size_t input, const std::string& name, const Shape& dims,
+  void write_constant(Change& change, std::size_t input, const std::string& name, const Shape& dims,
                       const std::vector<float>& values) {
-    changes_[at].inputs[input] = free_name(name);
-    writer_.constant(changes_[at].inputs[input], dims, values);
-    changes_[at].written.insert(input);
-    drop_factor(at, input);
+    change.inputs[input] = free_name(name);
+    writer_.constant(change.inputs[input], dims, values);
+    change.written.insert(input);
+    drop_factor(change, input);
   }
 
   /// write_constant() of a parameter: once for all that are one with it in the same order.
-  void write_parameter(std::size_t at, std::size_t input, const Parameter& parameter,
+  void write_parameter(Change& change, std::size_t input, const Parameter& parameter,
                        const Shape& dims, const std::vector<float>& values) {
     const auto key = std::pair(std::string(trained_for(parameter)), dims);
     const auto known = shared_.find(key);
     if (known != shared_.end() && same_bits(known->second.values, values)) {
-      changes_[at].inputs[input] = known->second.name;
-      changes_[at].written.insert(input);
-      return drop_factor(at, input);
+      change.inputs[input] = known->second.name;
+      change.written.insert(input);
+      return drop_factor(change, input);
     }
-    write_constant(at, input, parameter.name, dims, values);
-    if (tied_.contains(parameter.name)) shared_[key] = {changes_[at].inputs[input], values};
+    write_constant(change, input, parameter.name, dims, values);
+    if (tied_.contains(parameter.name)) shared_[key] = {change.inputs[input], values};
   }
 
   /// The parameters of a node of the graph that are no longer the file's.
-  void write_parameters(std::size_t at, std::size_t made) {
+  void write_parameters(Change& change, std::size_t made) {
     const Op& op = *nodes_[made]->op;
     if (dynamic_cast<const Recurrent*>(&op) != nullptr) return;
     const auto now = std::as_const(op).parameters();
     const auto before = std::as_const(*imported_.graph.nodes[made].op).parameters();
-    const OnnxNode& node = file_.graph.nodes[at];
+    const OnnxNode& node = *change.node;
     const auto weight = weight_of(node, *nodes_[made]);
     for (std::size_t i = 0; i < now.size(); ++i) {
       const std::vector<float> values = elements(now[i]);
       if (i >= before.size()) {
-        write_bias(at, now[i].name, values);
+        write_bias(change, now[i].name, values);
         continue;
       }
       const std::vector<float> own = elements(before[i]);
       const bool is_weight = i == 0 && weight.has_value();
-      if (is_weight && changes_[at].written.contains(weight->input)) continue;
-      const bool absent = std::ranges::any_of(node.inputs, [&](std::string_view name) {
-        const auto found = initializers_.find(name);
-        return found != initializers_.end() && found->second->absent &&
-               found->second->elements == now[i].value.size();
-      });
+      if (is_weight && change.written.contains(weight->input)) continue;
+      const bool absent = std::ranges::any_of(
+          node.inputs, [&](std::string_view name) { return is_absent(name, now[i].value.size()); });
       if (same_bits(values, own) && !absent) continue;
       if (is_weight) {
-        write_parameter(at, weight->input, now[i], weight->order.dims,
+        write_parameter(change, weight->input, now[i], weight->order.dims,
                         in_order(weight->order, values));
       } else {
-        const auto [input, dims] = input_of(at, now[i], own, absent);
-        write_parameter(at, input, now[i], dims, values);
-        if (op.kind() == "constant") write_readers(at, input, made);
+        const auto [input, dims] = input_of(change, now[i], own, absent);
+        write_parameter(change, input, now[i], dims, values);
+        if (op.kind() == "constant") write_readers(change, input, made);
       }
     }
   }
@@ -517,34 +518,31 @@ class QuantizedFile {
     return name;
   }
 
-  /// A constant that several nodes read has one new initializer, that input of node `at`.
-  void write_readers(std::size_t at, std::size_t input, std::size_t made) {
+  /// A constant that several nodes read has one new initializer, that input of the changed node.
+  void write_readers(Change& change, std::size_t input, std::size_t made) {
     const Graph& graph = imported_.graph;
-    const std::string_view own = original(file_.graph.nodes[at].inputs[input]);
+    const std::string_view own = original(change.node->inputs[input]);
     for (std::size_t i = made; i < graph.nodes.size(); ++i) {
-      const int reader = imported_.sources[i];
-      if (reader < 0 || reader == static_cast<int>(at) ||
+      Change* const reader = change_of(i);
+      if (reader == nullptr || reader == &change ||
           std::ranges::find(graph.nodes[i].inputs, graph.value_of(made)) ==
               graph.nodes[i].inputs.end())
         continue;
-      const OnnxNode& node = file_.graph.nodes[static_cast<std::size_t>(reader)];
-      Change& change = changes_[static_cast<std::size_t>(reader)];
-      for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-        if (original(node.inputs[k]) != own) continue;
-        change.inputs[k] = changes_[at].inputs[input];
-        change.written.insert(k);
+      for (std::size_t k = 0; k < reader->node->inputs.size(); ++k) {
+        if (original(reader->node->inputs[k]) != own) continue;
+        reader->inputs[k] = change.inputs[input];
+        reader->written.insert(k);
       }
     }
   }
 
   /// Of a product that has none in the file: folding gave it.
-  void write_bias(std::size_t at, const std::string& name, const std::vector<float>& values) {
-    const OnnxNode& node = file_.graph.nodes[at];
-    Change& change = changes_[at];
+  void write_bias(Change& change, const std::string& name, const std::vector<float>& values) {
+    const OnnxNode& node = *change.node;
     const Shape dims{std::ssize(values)};
     if (node.op_type != "MatMul") {
       change.inputs.resize(3);
-      return write_constant(at, 2, name, dims, values);
+      return write_constant(change, 2, name, dims, values);
     }
     const std::string sum = change.outputs[0], bias = free_name(name);
     change.outputs[0] = free_name(sum + ".product");
@@ -553,17 +551,15 @@ class QuantizedFile {
   }
 
   /// The input whose initializer holds these numbers in this order, and its shape.
-  std::pair<std::size_t, Shape> input_of(std::size_t at, const Parameter& parameter,
+  std::pair<std::size_t, Shape> input_of(Change& change, const Parameter& parameter,
                                          const std::vector<float>& own, bool absent) {
-    const OnnxNode& node = file_.graph.nodes[at];
+    const OnnxNode& node = *change.node;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      const auto found = initializers_.find(node.inputs[i]);
-      if (found == initializers_.end() || changes_[at].written.contains(i)) continue;
-      const OnnxTensor& tensor = *found->second;
-      if (tensor.elements != std::ssize(own) || is_integer(tensor.type)) continue;
-      if (tensor.absent ? absent : same_bits(to_floats(tensor), own)) {
-        return {i, tensor.dims};
-      }
+      const OnnxTensor* const tensor = initializer(node.inputs[i]);
+      if (tensor == nullptr || change.written.contains(i) || tensor->elements != std::ssize(own) ||
+          is_integer(tensor->type))
+        continue;
+      if (tensor->absent ? absent : same_bits(to_floats(*tensor), own)) return {i, tensor->dims};
     }
     throw Error(fmt::format(
         "{}: this parameter was changed, and no initializer of node '{}' ({}) holds it: export to "
@@ -577,21 +573,17 @@ class QuantizedFile {
     for (const OnnxValueInfo& info : file_.graph.outputs) read.insert(info.name);
     std::vector<bool> out(changes_.size());
     for (std::size_t i = changes_.size(); i-- > 0;) {
-      const OnnxNode& node = file_.graph.nodes[i];
+      const Change& change = changes_[i];
+      const OnnxNode& node = *change.node;
       const auto is_read = [&](std::string_view name) { return read.contains(name); };
       out[i] = std::ranges::any_of(node.outputs, is_read) ||
-               (changed && std::ranges::any_of(changes_[i].outputs, is_read)) ||
-               (changed && !changes_[i].after.body().empty()) ||
-               (changed && !changes_[i].rounded.body().empty());
-      if (!out[i] || (changed && changes_[i].removed)) continue;
-      if (changed) {
-        read.insert(changes_[i].inputs.begin(), changes_[i].inputs.end());
-        // What quantizers of the operands read is what the file's node read.
-        for (std::size_t k = 0; k < node.inputs.size(); ++k)
-          if (!changes_[i].written.contains(k)) read.insert(node.inputs[k]);
-      } else {
-        read.insert(node.inputs.begin(), node.inputs.end());
-      }
+               (changed && (std::ranges::any_of(change.outputs, is_read) ||
+                            !change.after.body().empty() || !change.rounded.body().empty()));
+      if (!out[i] || (changed && change.removed)) continue;
+      if (changed) read.insert(change.inputs.begin(), change.inputs.end());
+      // What quantizers of the operands read is what the file's node read.
+      for (std::size_t k = 0; k < node.inputs.size(); ++k)
+        if (!changed || !change.written.contains(k)) read.insert(node.inputs[k]);
       // Values that a subgraph reads by name: everything stays.
       if (has_subgraph(node)) return std::vector<bool>(changes_.size(), true);
     }
@@ -601,30 +593,28 @@ class QuantizedFile {
   std::string model() {
     const std::vector<bool> before = live(false), after = live(true);
     const std::int64_t opset = std::max(file_.opset, operands_.opset());
-    const std::string_view whole(reinterpret_cast<const char*>(file_.bytes.data()),
-                                 static_cast<std::size_t>(file_.bytes.size()));
+    const auto least = static_cast<std::int64_t>(OnnxWriter::ir_version(opset));
+    const auto version = static_cast<std::uint64_t>(std::max(file_.ir_version, least));
     std::string out;
-    WireReader fields(file_.path, whole);
+    WireReader fields(file_.path, file_.text());
     bool versioned = false;
     std::set<std::string> domains = operands_.domains();
     for (WireField field; fields.next(field);) {
-      if (field.number == kIrVersionField) {
-        const auto least = static_cast<std::int64_t>(OnnxWriter::ir_version(opset));
-        put_number(out, kIrVersionField,
-                   static_cast<std::uint64_t>(std::max(file_.ir_version, least)));
-      } else if (field.number == kOpsetField) {
+      if (field.number == model_field::kIrVersion) {
+        put_number(out, field.number, version);
+      } else if (field.number == model_field::kOpset) {
         write_opset(out, fields.message(field, "an opset"), field, opset, domains);
-      } else if (field.number == kGraphField) {
-        put_bytes(out, kGraphField,
+      } else if (field.number == model_field::kGraph) {
+        put_bytes(out, model_field::kGraph,
                   graph(fields.message(field, "the graph"), before, after, opset));
       } else {
         put_field(out, field);
       }
-      versioned = versioned || field.number == kIrVersionField;
+      versioned = versioned || field.number == model_field::kIrVersion;
     }
-    if (!versioned) put_number(out, kIrVersionField, OnnxWriter::ir_version(opset));
+    if (!versioned) put_number(out, model_field::kIrVersion, version);
     for (const std::string& domain : domains)
-      put_bytes(out, kOpsetField, OnnxWriter::operator_set(domain, 1));
+      put_bytes(out, model_field::kOpset, OnnxWriter::operator_set(domain, 1));
     return out;
   }
 
@@ -633,11 +623,12 @@ class QuantizedFile {
                    std::set<std::string>& domains) const {
     std::string domain;
     for (WireField field; message.next(field);)
-      if (field.number == 1) domain = message.text(field, "the domain of an opset");
+      if (field.number == opset_field::kDomain)
+        domain = message.text(field, "the domain of an opset");
     domains.erase(domain);
     if (opset == file_.opset || (!domain.empty() && domain != "ai.onnx"))
       return put_field(out, whole);
-    put_bytes(out, kOpsetField, OnnxWriter::operator_set(domain, opset));
+    put_bytes(out, model_field::kOpset, OnnxWriter::operator_set(domain, opset));
   }
 
   std::string graph(WireReader parts, const std::vector<bool>& before,
@@ -649,30 +640,30 @@ class QuantizedFile {
     for (const OnnxValueInfo& info : file_.graph.outputs) read.emplace(info.name);
     std::vector<std::pair<WireField, const OnnxTensor*>> tensors;
     for (WireField part; parts.next(part);) {
-      if (part.number == kNodeField) {
+      if (part.number == graph_field::kNode) {
         const std::size_t i = at++;
-        if (changes_[i].removed || (before[i] && !after[i])) continue;
-        const OnnxNode& node = file_.graph.nodes[i];
-        read.insert(changes_[i].inputs.begin(), changes_[i].inputs.end());
+        Change& change = changes_[i];
+        if (change.removed || (before[i] && !after[i])) continue;
+        const OnnxNode& node = *change.node;
+        read.insert(change.inputs.begin(), change.inputs.end());
         for (std::size_t k = 0; k < node.inputs.size(); ++k)
-          if (!changes_[i].written.contains(k)) read.emplace(node.inputs[k]);
-        nodes.append(pieces_[i]);
-        if (changes_[i].codes) {
-          const std::vector<std::string>& now = changes_[i].inputs;
-          changes_[i].codes->write(nodes, now.size() > 2 ? now[2] : "", changes_[i].outputs[0]);
-        } else if (opset == file_.opset && std::ranges::equal(changes_[i].inputs, node.inputs) &&
-                   std::ranges::equal(changes_[i].outputs, node.outputs) &&
-                   changes_[i].dropped.empty()) {
+          if (!change.written.contains(k)) read.emplace(node.inputs[k]);
+        nodes.append(change.before);
+        if (change.codes) {
+          const std::vector<std::string>& now = change.inputs;
+          change.codes->write(nodes, now.size() > 2 ? now[2] : "", change.outputs[0]);
+        } else if (opset == file_.opset && std::ranges::equal(change.inputs, node.inputs) &&
+                   std::ranges::equal(change.outputs, node.outputs) && change.dropped.empty()) {
           nodes.node(part.bytes);
         } else {
           raise_node(
-              {file_, node, parts.message(part, "a node"), changes_[i].inputs, changes_[i].outputs,
-               changes_[i].dropped, rank_of(i)},
+              {file_, node, parts.message(part, "a node"), change.inputs, change.outputs,
+               change.dropped, rank_of(change)},
               file_.opset, opset, [this](std::string name) { return free_name(name); }, nodes);
         }
-        nodes.append(changes_[i].after);
-        nodes.append(changes_[i].rounded);
-      } else if (part.number == kInitializerField) {
+        nodes.append(change.after);
+        nodes.append(change.rounded);
+      } else if (part.number == graph_field::kInitializer) {
         tensors.emplace_back(part, &file_.graph.initializers[tensor++]);
       } else {
         put_field(others, part);
@@ -715,20 +706,8 @@ class QuantizedFile {
 
   /// Axes of the result of the one node of the graph that the file's node became; 0: there are
   /// several, or none.
-  std::size_t rank_of(std::size_t at) {
-    if (ranks_.empty()) {
-      ranks_.resize(changes_.size());
-      std::vector<int> count(changes_.size());
-      for (std::size_t i = 0; i < imported_.sources.size(); ++i) {
-        const int source = imported_.sources[i];
-        if (source < 0) continue;
-        ++count[static_cast<std::size_t>(source)];
-        ranks_[static_cast<std::size_t>(source)] = shape_of(i).size();
-      }
-      for (std::size_t i = 0; i < count.size(); ++i)
-        if (count[i] != 1) ranks_[i] = 0;
-    }
-    return ranks_[at];
+  std::size_t rank_of(const Change& change) {
+    return change.made.size() == 1 ? shape_of(change.made[0]).size() : 0;
   }
 
   const OnnxModel& file_;
@@ -739,13 +718,11 @@ class QuantizedFile {
   std::set<std::string, std::less<>> names_;
   std::set<std::string_view> live_;  ///< values of the file that depend on its inputs
   std::vector<Change> changes_;      ///< by node of the file
-  std::vector<OnnxWriter> pieces_;   ///< what goes before each node
   OnnxWriter writer_;
   /// Nodes with subgraphs are not raised.
   OperandWriter operands_{writer_, keeps_set() ? file_.opset : kAxes};
   std::vector<const Node*> nodes_;  ///< of the graph, by the imported ones; null: folded
   std::vector<Shape> shapes_;
-  std::vector<std::size_t> ranks_;
   struct Written {
     std::string name;
     std::vector<float> values;
@@ -753,6 +730,22 @@ class QuantizedFile {
   std::set<std::string, std::less<>> tied_;  ///< parameters that are one with others
   std::map<std::pair<std::string, Shape>, Written> shared_;
 };
+
+/// The bytes of a model in which every node has a name of its own, as ONNX Runtime expects.
+std::string with_own_names(const std::string& path, const std::string& model) {
+  std::set<std::string, std::less<>> names;
+  const auto write = [&](const WireField& field, std::string& node) {
+    std::string name(field.bytes);
+    while (!name.empty() && !names.insert(name).second) name += "_";
+    put_bytes(node, field.number, name);
+  };
+  const WireReader reader(path, model);
+  return with_graph_fields(
+      reader, graph_field::kNode, [&](const WireField& field, std::string& graph) {
+        put_bytes(graph, field.number,
+                  with_fields(reader.message(field, "a node"), node_field::kName, write));
+      });
+}
 
 }  // namespace
 

@@ -1,5 +1,4 @@
-#include "emu/net/model/onnx/selection.hpp"
-
+// Operators whose results have as many elements as the values decide: on constants alone.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 #include <map>
 #include <numeric>
 
+#include "emu/net/model/onnx/constant.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::net {
@@ -15,7 +15,7 @@ namespace {
 
 using Constants = std::vector<OnnxConstant>;
 using Inputs = std::vector<ConstantRef>;
-using Places = std::vector<std::int64_t>;
+using Places = Ints;
 
 /// The positions of the elements that are not zero: [axes, found].
 Constants nonzero(const OnnxNode&, const Inputs& inputs, OnnxFolder& folder) {
@@ -49,7 +49,7 @@ Constants unique(const OnnxNode& node, const Inputs& inputs, OnnxFolder& folder)
   const OnnxConstant& data = required(inputs, 0);
   folder.count(4 * data.size());
   const bool whole = node.find("axis") == nullptr;
-  const std::int64_t axis = whole ? 0 : axis_in(integer_or(node, "axis", 0), data.dims.size());
+  const std::int64_t axis = whole ? 0 : axis_in(node.integer_or("axis", 0), data.dims.size());
   const auto at_axis = static_cast<std::size_t>(axis);
   const std::int64_t slices = whole ? data.size() : data.dims[at_axis];
   const std::int64_t inner = whole ? 1 : strides_of(data.dims)[at_axis],
@@ -73,7 +73,7 @@ Constants unique(const OnnxNode& node, const Inputs& inputs, OnnxFolder& folder)
   for (std::int64_t s = 0; s < slices; ++s) groups[s].push_back(s);
   std::vector<Places> found;
   for (auto& [slice, places] : groups) found.push_back(std::move(places));
-  if (integer_or(node, "sorted", 1) == 0)
+  if (node.integer_or("sorted", 1) == 0)
     std::ranges::sort(found, {}, [](const Places& places) { return places[0]; });
   Places first, which(static_cast<std::size_t>(slices)), counts;
   for (std::size_t i = 0; i < found.size(); ++i) {
@@ -132,7 +132,7 @@ Constants suppression(const OnnxNode& node, const Inputs& inputs, OnnxFolder& fo
   const float most = number(2, 0), share = number(3, 0);
   const bool bounded = inputs.size() > 4 && inputs[4];
   const float least = number(4, 0);
-  const bool centred = integer_or(node, "center_point_box", 0) != 0;
+  const bool centred = node.integer_or("center_point_box", 0) != 0;
   const std::int64_t count = boxes.dim(1);
   folder.count(3 * scores.size());
   OnnxConstant out{{0, 3}, true, {}, OnnxType::int64};

@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "emu/net/data/stored_type.hpp"
+#include "emu/net/model/onnx/proto.hpp"
 #include "formats/error.hpp"
 #include "formats/format.hpp"
 #include "formats/quantize.hpp"
@@ -20,12 +21,9 @@
 namespace numemu::net {
 namespace {
 
-constexpr std::uint32_t kSegment = 3, kFloatData = 4, kInt32Data = 5, kStringData = 6,
-                        kInt64Data = 7, kDoubleData = 10, kUint64Data = 11, kExternalData = 13,
-                        kDataLocation = 14;
-
-/// How a type is stored: bits of an element of raw_data, the typed field, and the integers that an
-/// element of int32_data may be (16-bit floats are stored there by their codes).
+/// How a type is stored: bits of an element of raw_data, the typed field, the integers that an
+/// element of int32_data may be (floats of 8 and 16 bits are stored there by their codes), and the
+/// row of formats.def that a float is.
 struct TypeRow {
   OnnxType type;
   std::string_view name;
@@ -33,6 +31,7 @@ struct TypeRow {
   std::uint32_t field;
   Wire wire;
   std::int64_t least, most;
+  std::string_view format = "";
 };
 
 template <class T>
@@ -41,28 +40,38 @@ template <class T>
 constexpr std::int64_t kMost = std::numeric_limits<T>::max();
 
 constexpr std::array<TypeRow, 19> kTypes = {{
-    {OnnxType::float32, "float32", 32, kFloatData, Wire::fixed32, 0, 0},
-    {OnnxType::uint8, "uint8", 8, kInt32Data, Wire::varint, 0, kMost<std::uint8_t>},
-    {OnnxType::int8, "int8", 8, kInt32Data, Wire::varint, kLeast<std::int8_t>, kMost<std::int8_t>},
-    {OnnxType::uint16, "uint16", 16, kInt32Data, Wire::varint, 0, kMost<std::uint16_t>},
-    {OnnxType::int16, "int16", 16, kInt32Data, Wire::varint, kLeast<std::int16_t>,
+    {OnnxType::float32, "float32", 32, tensor_field::kFloatData, Wire::fixed32, 0, 0, "float32"},
+    {OnnxType::uint8, "uint8", 8, tensor_field::kInt32Data, Wire::varint, 0, kMost<std::uint8_t>},
+    {OnnxType::int8, "int8", 8, tensor_field::kInt32Data, Wire::varint, kLeast<std::int8_t>,
+     kMost<std::int8_t>},
+    {OnnxType::uint16, "uint16", 16, tensor_field::kInt32Data, Wire::varint, 0,
+     kMost<std::uint16_t>},
+    {OnnxType::int16, "int16", 16, tensor_field::kInt32Data, Wire::varint, kLeast<std::int16_t>,
      kMost<std::int16_t>},
-    {OnnxType::int32, "int32", 32, kInt32Data, Wire::varint, kLeast<std::int32_t>,
+    {OnnxType::int32, "int32", 32, tensor_field::kInt32Data, Wire::varint, kLeast<std::int32_t>,
      kMost<std::int32_t>},
-    {OnnxType::int64, "int64", 64, kInt64Data, Wire::varint, kLeast<std::int64_t>,
+    {OnnxType::int64, "int64", 64, tensor_field::kInt64Data, Wire::varint, kLeast<std::int64_t>,
      kMost<std::int64_t>},
-    {OnnxType::uint32, "uint32", 32, kUint64Data, Wire::varint, 0, kMost<std::uint32_t>},
-    {OnnxType::uint64, "uint64", 64, kUint64Data, Wire::varint, 0, kMost<std::int64_t>},
-    {OnnxType::boolean, "bool", 8, kInt32Data, Wire::varint, 0, 1},
-    {OnnxType::float16, "float16", 16, kInt32Data, Wire::varint, 0, kMost<std::uint16_t>},
-    {OnnxType::float64, "float64", 64, kDoubleData, Wire::fixed64, 0, 0},
-    {OnnxType::bfloat16, "bfloat16", 16, kInt32Data, Wire::varint, 0, kMost<std::uint16_t>},
-    {OnnxType::float8_e4m3fn, "float8e4m3fn", 8, kInt32Data, Wire::varint, 0, 255},
-    {OnnxType::float8_e4m3fnuz, "float8e4m3fnuz", 8, kInt32Data, Wire::varint, 0, 255},
-    {OnnxType::float8_e5m2, "float8e5m2", 8, kInt32Data, Wire::varint, 0, 255},
-    {OnnxType::float8_e5m2fnuz, "float8e5m2fnuz", 8, kInt32Data, Wire::varint, 0, 255},
-    {OnnxType::uint4, "uint4", 4, kInt32Data, Wire::varint, 0, 15},
-    {OnnxType::int4, "int4", 4, kInt32Data, Wire::varint, -8, 7},
+    {OnnxType::uint32, "uint32", 32, tensor_field::kUint64Data, Wire::varint, 0,
+     kMost<std::uint32_t>},
+    {OnnxType::uint64, "uint64", 64, tensor_field::kUint64Data, Wire::varint, 0,
+     kMost<std::int64_t>},
+    {OnnxType::boolean, "bool", 8, tensor_field::kInt32Data, Wire::varint, 0, 1},
+    {OnnxType::float16, "float16", 16, tensor_field::kInt32Data, Wire::varint, 0,
+     kMost<std::uint16_t>, "float16"},
+    {OnnxType::float64, "float64", 64, tensor_field::kDoubleData, Wire::fixed64, 0, 0, "float64"},
+    {OnnxType::bfloat16, "bfloat16", 16, tensor_field::kInt32Data, Wire::varint, 0,
+     kMost<std::uint16_t>, "bfloat16"},
+    {OnnxType::float8_e4m3fn, "float8e4m3fn", 8, tensor_field::kInt32Data, Wire::varint, 0, 255,
+     "float8_e4m3fn"},
+    {OnnxType::float8_e4m3fnuz, "float8e4m3fnuz", 8, tensor_field::kInt32Data, Wire::varint, 0, 255,
+     "float8_e4m3fnuz"},
+    {OnnxType::float8_e5m2, "float8e5m2", 8, tensor_field::kInt32Data, Wire::varint, 0, 255,
+     "float8_e5m2"},
+    {OnnxType::float8_e5m2fnuz, "float8e5m2fnuz", 8, tensor_field::kInt32Data, Wire::varint, 0, 255,
+     "float8_e5m2fnuz"},
+    {OnnxType::uint4, "uint4", 4, tensor_field::kInt32Data, Wire::varint, 0, 15},
+    {OnnxType::int4, "int4", 4, tensor_field::kInt32Data, Wire::varint, -8, 7},
 }};
 
 const TypeRow* row_of(std::int64_t number) {
@@ -74,29 +83,36 @@ const TypeRow* row_of(std::int64_t number) {
 
 const TypeRow& row_of(OnnxType type) { return *row_of(static_cast<std::int64_t>(type)); }
 
-/// Elements of int32_data are cut to 32 bits, as every protobuf parser does.
-std::int64_t typed_integer(const TypeRow& row, std::uint64_t word) {
-  return row.field == kInt32Data ? static_cast<std::int32_t>(word)
-                                 : static_cast<std::int64_t>(word);
+/// Element i of raw data as it lies there; of two in a byte the first is in its low half.
+std::uint64_t raw_word(const TypeRow& row, std::string_view data, std::int64_t i) {
+  if (row.bits < 8)
+    return static_cast<unsigned char>(data[static_cast<std::size_t>(i / 2)]) >> (i % 2 * 4) & 15;
+  std::uint64_t word = 0;
+  const auto bytes = static_cast<std::size_t>(row.bits / 8);
+  std::memcpy(&word, data.data() + static_cast<std::size_t>(i) * bytes, bytes);
+  return word;
 }
 
-/// Element i; of two in a byte the first is in its low half.
-std::int64_t raw_integer(const TypeRow& row, std::string_view data, std::int64_t i) {
-  std::uint64_t word = 0;
-  if (row.bits < 8) {
-    word = static_cast<unsigned char>(data[static_cast<std::size_t>(i / 2)]) >> (i % 2 * 4) & 15;
-  } else {
-    const auto bytes = static_cast<std::size_t>(row.bits / 8);
-    std::memcpy(&word, data.data() + static_cast<std::size_t>(i) * bytes, bytes);
-  }
+std::int64_t raw_integer(const TypeRow& row, std::uint64_t word) {
   if (row.type == OnnxType::boolean) return word != 0;
   const auto unused = static_cast<int>(64 - row.bits);
   return row.least < 0 ? static_cast<std::int64_t>(word << unused) >> unused
                        : static_cast<std::int64_t>(word);
 }
 
+/// Elements of int32_data are cut to 32 bits, as every protobuf parser does.
+std::int64_t typed_integer(const TypeRow& row, std::uint64_t word) {
+  return row.field == tensor_field::kInt32Data ? static_cast<std::int32_t>(word)
+                                               : static_cast<std::int64_t>(word);
+}
+
+/// visit(word) for each element.
 template <class Visit>
-void for_each_typed(const OnnxTensor& tensor, const TypeRow& row, Visit visit) {
+void for_each_word(const OnnxTensor& tensor, const TypeRow& row, const Visit& visit) {
+  if (tensor.raw) {
+    for (std::int64_t i = 0; i < tensor.elements; ++i) visit(raw_word(row, tensor.data, i));
+    return;
+  }
   static const std::string kChecked;  // no path: read_onnx_tensor has walked the same bytes
   WireReader message(kChecked, tensor.data);
   for (WireField field; message.next(field);) {
@@ -104,14 +120,12 @@ void for_each_typed(const OnnxTensor& tensor, const TypeRow& row, Visit visit) {
   }
 }
 
-/// visit(value) for the elements of an integer type, visit(code) for those of a 16-bit float.
+/// visit(value) for the elements of an integer type, visit(code) for those of a small float.
 template <class Visit>
-void for_each_integer(const OnnxTensor& tensor, const TypeRow& row, Visit visit) {
-  if (!tensor.raw) {
-    for_each_typed(tensor, row, [&](std::uint64_t word) { visit(typed_integer(row, word)); });
-    return;
-  }
-  for (std::int64_t i = 0; i < tensor.elements; ++i) visit(raw_integer(row, tensor.data, i));
+void for_each_integer(const OnnxTensor& tensor, const TypeRow& row, const Visit& visit) {
+  for_each_word(tensor, row, [&](std::uint64_t word) {
+    visit(tensor.raw ? raw_integer(row, word) : typed_integer(row, word));
+  });
 }
 
 class Reader {
@@ -155,32 +169,19 @@ class Reader {
   void collect() {
     WireReader walk = message_;
     for (WireField field; walk.next(field);) {
-      switch (field.number) {
-        case tensor_field::kDims:
-          dims_ += walk.count(field, Wire::varint, "dims");
-          break;
-        case tensor_field::kDataType:
-          type_ = walk.integer(field, "data_type");
-          break;
-        case kSegment:
-          segment_ = true;
-          break;
-        case tensor_field::kName:
-          tensor_.name = walk.text(field, "the name of a tensor");
-          break;
-        case tensor_field::kRawData:
-          tensor_.raw = true;
-          tensor_.data = walk.text(field, "raw_data");
-          break;
-        case kExternalData:
-          read_location(walk.message(field, "external_data"));
-          break;
-        case kDataLocation:
-          external_ |= walk.integer(field, "data_location") != 0;
-          break;
-        default:
-          break;
+      const std::uint32_t number = field.number;
+      if (number == tensor_field::kDims) dims_ += walk.count(field, Wire::varint, "dims");
+      if (number == tensor_field::kDataType) type_ = walk.integer(field, "data_type");
+      if (number == tensor_field::kSegment) segment_ = true;
+      if (number == tensor_field::kName) tensor_.name = walk.text(field, "the name of a tensor");
+      if (number == tensor_field::kRawData) {
+        tensor_.raw = true;
+        tensor_.data = walk.text(field, "raw_data");
       }
+      if (number == tensor_field::kExternalData)
+        read_location(walk.message(field, "external_data"));
+      if (number == tensor_field::kDataLocation)
+        external_ |= walk.integer(field, "data_location") != 0;
     }
   }
 
@@ -221,9 +222,10 @@ class Reader {
     std::int64_t typed = 0;
     WireReader walk = message_;
     for (WireField field; walk.next(field);) {
-      const bool data = field.number == kFloatData || field.number == kInt32Data ||
-                        field.number == kStringData || field.number == kInt64Data ||
-                        field.number == kDoubleData || field.number == kUint64Data;
+      const bool data =
+          field.number == tensor_field::kFloatData || field.number == tensor_field::kInt32Data ||
+          field.number == tensor_field::kStringData || field.number == tensor_field::kInt64Data ||
+          field.number == tensor_field::kDoubleData || field.number == tensor_field::kUint64Data;
       if (!data) continue;
       if (field.number != row.field || tensor_.raw) {
         if (field.wire == Wire::bytes && field.bytes.empty()) continue;
@@ -254,10 +256,10 @@ class Reader {
                        counted(tensor_.elements, "element"), row.name, shape,
                        tensor_.raw ? counted(stored, "byte") : counted(typed, "element")));
     }
-    for (std::int64_t i = 0; tensor_.raw && row.type == OnnxType::uint64 && i < tensor_.elements;
-         ++i) {
-      if (raw_integer(row, tensor_.data, i) < 0) fail("expected elements of uint64 below 2^63");
-    }
+    if (!tensor_.raw || row.type != OnnxType::uint64) return;
+    for_each_integer(tensor_, row, [&](std::int64_t value) {
+      if (value < 0) fail("expected elements of uint64 below 2^63");
+    });
   }
 
   static constexpr std::size_t kLongShape = 16;
@@ -275,7 +277,7 @@ void load_codes(const OnnxTensor& tensor, const TypeRow& row, std::vector<float>
   if (tensor.raw) return load(type, tensor.data, values);
   std::string codes;
   codes.reserve(values.size() * static_cast<std::size_t>(row.bits / 8));
-  for_each_typed(tensor, row, [&](std::uint64_t word) {
+  for_each_word(tensor, row, [&](std::uint64_t word) {
     codes += static_cast<char>(word & 255);
     codes += static_cast<char>(word >> 8 & 255);
   });
@@ -297,23 +299,13 @@ OnnxType number_type(std::int64_t number) {
 }
 
 bool is_integer(OnnxType type) {
-  return type != OnnxType::float16 && type != OnnxType::bfloat16 && type != OnnxType::float32 &&
-         type != OnnxType::float64 && float8_format(type).empty();
+  const TypeRow* row = row_of(static_cast<std::int64_t>(type));
+  return row == nullptr || row->format.empty();
 }
 
 std::string_view float8_format(OnnxType type) {
-  switch (type) {
-    case OnnxType::float8_e4m3fn:
-      return "float8_e4m3fn";
-    case OnnxType::float8_e4m3fnuz:
-      return "float8_e4m3fnuz";
-    case OnnxType::float8_e5m2:
-      return "float8_e5m2";
-    case OnnxType::float8_e5m2fnuz:
-      return "float8_e5m2fnuz";
-    default:
-      return "";
-  }
+  const TypeRow* row = row_of(static_cast<std::int64_t>(type));
+  return row != nullptr && row->bits == 8 ? row->format : std::string_view();
 }
 
 IntegerRange range_of(OnnxType type) {
@@ -359,19 +351,10 @@ std::vector<float> to_floats(const OnnxTensor& tensor) {
     if (!values.empty()) std::memcpy(to, tensor.data.data(), tensor.data.size());
     return values;
   }
-  const auto put = [&](std::uint64_t word) {
+  for_each_word(tensor, row, [&](std::uint64_t word) {
     *to++ = wide ? static_cast<float>(std::bit_cast<double>(word))
                  : std::bit_cast<float>(static_cast<std::uint32_t>(word));
-  };
-  if (!tensor.raw) {
-    for_each_typed(tensor, row, put);
-    return values;
-  }
-  for (std::int64_t i = 0; i < tensor.elements; ++i) {
-    std::uint64_t word;
-    std::memcpy(&word, tensor.data.data() + i * row.bits / 8, sizeof word);
-    put(word);
-  }
+  });
   return values;
 }
 

@@ -2,39 +2,48 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <span>
 #include <utility>
 
 #include "emu/net/model/onnx/constant.hpp"
-#include "emu/net/model/onnx/einsum_equation.hpp"
+#include "emu/net/model/onnx/einsum.hpp"
 #include "emu/net/ops/conv.hpp"
 #include "emu/net/ops/recurrent.hpp"
 
 namespace numemu::net {
+
+namespace {
+
+/// The file's axes take those steps in the graph's weight.
+WeightOrder strided(Shape dims, Shape scale_dims, const Shape& steps, std::int64_t depth_axis) {
+  const auto from = [dims, steps](std::int64_t i) {
+    std::int64_t at = 0;
+    for (std::size_t axis = dims.size(); axis-- > 0; i /= dims[axis])
+      at += i % dims[axis] * steps[axis];
+    return at;
+  };
+  return {std::move(dims), std::move(scale_dims), from, depth_axis};
+}
+
+}  // namespace
 
 WeightOrder order_of_matrix(std::int64_t out, std::int64_t in) {
   return {{out, in}, {out, 1}, [](std::int64_t i) { return i; }, 1};
 }
 
 WeightOrder order_of_conv(const Shape& shape) {
-  Shape dims = shape, scales(shape.size(), 1);
-  std::rotate(dims.begin() + 1, dims.end() - 1, dims.end());
+  Shape dims = shape, scales(shape.size(), 1), steps = strides_of(shape);
   scales[0] = dims[0];
-  const std::int64_t in = shape.back(), taps = element_count(shape) / (shape.front() * in);
-  std::vector<std::int64_t> axes(shape.size());
-  std::iota(axes.begin(), axes.end(), 0);
-  std::rotate(axes.begin() + 1, axes.end() - 1, axes.end());
-  return {std::move(dims), std::move(scales),
-          [in, taps](std::int64_t i) {
-            const std::int64_t o = i / (in * taps), c = i / taps % in, t = i % taps;
-            return (o * taps + t) * in + c;
-          },
-          1, std::move(axes)};
+  std::vector<std::int64_t> axes = ascending(shape.size());
+  for (Shape* list : {&dims, &steps, &axes})
+    std::rotate(list->begin() + 1, list->end() - 1, list->end());
+  WeightOrder order = strided(std::move(dims), std::move(scales), steps, 1);
+  order.axes = std::move(axes);
+  return order;
 }
 
 WeightOrder order_of_turned(std::int64_t out, std::int64_t in) {
-  return {{in, out}, {1, out}, [out, in](std::int64_t i) { return i % out * in + i / out; }, 0};
+  return strided({in, out}, {1, out}, {1, in}, 0);
 }
 
 namespace {
@@ -76,7 +85,7 @@ std::optional<Labels> labels_of(std::string_view text, std::size_t constant) {
 /// order of the other operand (products.cpp).
 std::optional<WeightOrder> of_einsum(const OnnxNode& node, const Shape& weight,
                                      std::size_t constant, const Shape& dims) {
-  const std::optional<Labels> labels = labels_of(text_or(node, "equation", ""), constant);
+  const std::optional<Labels> labels = labels_of(node.text_or("equation", ""), constant);
   if (!labels || labels->constant.size() != dims.size()) return std::nullopt;
   const auto has = [](const std::string& list, char c) {
     return list.find(c) != std::string::npos;
@@ -89,26 +98,19 @@ std::optional<WeightOrder> of_einsum(const OnnxNode& node, const Shape& weight,
     if (has(labels->constant, c) && !has(labels->result, c)) order += c;
   if (order.size() != dims.size() || element_count(dims) != element_count(weight))
     return std::nullopt;
-  WeightOrder out{dims, Shape(dims.size(), 1), nullptr};
-  Shape steps(dims.size());  // of the graph's weight, by axis of the file's
+  Shape steps(dims.size()), scales(dims.size(), 1);  // by axis of the file's weight
   std::int64_t step = 1, columns = 1;
   for (std::size_t i = order.size(); i-- > 0;) {
     const std::size_t axis = labels->constant.find(order[i]);
     steps[axis] = step;
     step *= dims[axis];
     if (i >= rows) columns *= dims[axis];
-    if (i < rows) out.scale_dims[axis] = dims[axis];
+    if (i < rows) scales[axis] = dims[axis];
   }
   if (columns != weight.back()) return std::nullopt;
-  if (order.size() == rows + 1)
-    out.depth_axis = static_cast<std::int64_t>(labels->constant.find(order.back()));
-  out.from = [dims, steps](std::int64_t i) {
-    std::int64_t at = 0;
-    for (std::size_t axis = dims.size(); axis-- > 0; i /= dims[axis])
-      at += i % dims[axis] * steps[axis];
-    return at;
-  };
-  return out;
+  const bool one = order.size() == rows + 1;  // axis of the depth
+  return strided(dims, std::move(scales), steps,
+                 one ? static_cast<std::int64_t>(labels->constant.find(order.back())) : -1);
 }
 
 /// The gates of an operator's matrices in its own order, as ONNX numbers them (recurrent.cpp).
@@ -199,11 +201,11 @@ std::optional<WeightInput> weight_input(const OnnxNode& node, const Op& op, std:
   if (op.kind() != "linear" || shape.size() != 2) return std::nullopt;
   const std::int64_t out = shape[0], in = shape[1];
   if (node.op_type == "Gemm" && constant == 0)
-    return WeightInput{0, integer_or(node, "transA", 0) != 0 ? order_of_turned(out, in)
-                                                             : order_of_matrix(out, in)};
+    return WeightInput{
+        0, node.integer_or("transA", 0) != 0 ? order_of_turned(out, in) : order_of_matrix(out, in)};
   if (node.op_type == "Gemm")
-    return WeightInput{1, integer_or(node, "transB", 0) != 0 ? order_of_matrix(out, in)
-                                                             : order_of_turned(out, in)};
+    return WeightInput{
+        1, node.integer_or("transB", 0) != 0 ? order_of_matrix(out, in) : order_of_turned(out, in)};
   if (node.op_type == "Einsum" && node.inputs.size() == 2) {
     const std::optional<WeightOrder> order = of_einsum(node, shape, constant, dims);
     return order ? std::optional(WeightInput{constant, *order}) : std::nullopt;

@@ -13,11 +13,6 @@ enum class Wire : std::uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5
 /// "bytes"
 std::string_view to_string(Wire);
 
-/// Fields of TensorProto (onnx.proto) that readers and writers share.
-namespace tensor_field {
-constexpr std::uint32_t kDims = 1, kDataType = 2, kName = 8, kRawData = 9;
-}
-
 struct WireField {
   std::uint32_t number = 0;
   Wire wire = Wire::varint;
@@ -81,5 +76,18 @@ void put_bytes(std::string& out, std::uint32_t field, std::string_view bytes);
 void put_float(std::string& out, std::uint32_t field, float value);
 /// A field as it was read.
 void put_field(std::string& out, const WireField& field);
+/// The message with write(field, out) in place of each of its fields `number`.
+template <class Write>
+std::string with_fields(WireReader message, std::uint32_t number, Write write) {
+  std::string out;
+  for (WireField field; message.next(field);) {
+    if (field.number == number) {
+      write(field, out);
+    } else {
+      put_field(out, field);
+    }
+  }
+  return out;
+}
 
 }  // namespace numemu::net

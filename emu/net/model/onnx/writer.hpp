@@ -1,7 +1,6 @@
 // An ONNX model put together node by node, as bytes (onnx/onnx.proto).
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -9,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "emu/net/model/onnx/proto.hpp"
 #include "emu/net/model/onnx/tensor.hpp"
 #include "emu/net/model/onnx/wire.hpp"
 #include "emu/net/tensor.hpp"
@@ -29,18 +29,23 @@ class OnnxWriter {
   /// `op`: an operator of ONNX's own, or of the domain before its last dot.
   void node(std::string_view op, std::string_view name, const std::vector<std::string>& inputs,
             const std::string& result, const std::vector<OnnxNodeAttribute>& attributes = {});
-  /// An initializer of raw bytes, of floats, of 64-bit integers.
-  void constant(std::string_view name, OnnxType type, const Shape& dims, std::string_view raw);
-  void constant(std::string_view name, const Shape& dims, const std::vector<float>& values);
-  void constant(std::string_view name, const std::vector<std::int64_t>& values);
+  /// A node that is called as its result, whose name is given back.
+  std::string value(std::string_view op, const std::string& name,
+                    const std::vector<std::string>& inputs,
+                    const std::vector<OnnxNodeAttribute>& attributes = {});
+  /// An initializer of raw bytes, of floats, of one float, of 64-bit integers: its name.
+  std::string constant(std::string_view name, OnnxType, const Shape& dims, std::string_view raw);
+  std::string constant(std::string_view name, const Shape& dims, const std::vector<float>& values);
+  std::string constant(std::string_view name, float value);
+  std::string constant(std::string_view name, const std::vector<std::int64_t>& values);
 
   /// A NodeProto as it is.
   void node(std::string_view bytes);
-  /// A TensorProto as it is.
-  void initializer(std::string_view bytes);
 
   /// All that another writer has, after what is here.
   void append(const OnnxWriter&);
+  /// A TensorProto without data.
+  static std::string tensor(std::string_view name, OnnxType, const Shape& dims);
   /// An AttributeProto.
   static std::string attribute(const OnnxNodeAttribute&);
 
@@ -58,14 +63,12 @@ class OnnxWriter {
   std::string nodes_, initializers_, inputs_, outputs_;
 };
 
-/// Numbers of fields of a GraphProto and of a NodeProto.
-inline constexpr std::uint32_t kNodeOfGraph = 1, kInitializerOfGraph = 5, kNameOfNode = 3;
-
-/// The bytes of a model with its graph written anew: `write` puts what stands in the place of each
-/// of the graph's fields, in their order. Throws Error naming `path` and the place.
-using WriteGraphField =
-    std::function<void(const WireReader& graph, const WireField& field, std::string& out)>;
-std::string with_graph_fields(const std::string& path, std::string_view model,
-                              const WriteGraphField& write);
+/// A model with write(field, out) in place of each field `number` of its graph: graph_field.
+template <class Write>
+std::string with_graph_fields(const WireReader& model, std::uint32_t number, Write write) {
+  return with_fields(model, model_field::kGraph, [&](const WireField& field, std::string& out) {
+    put_bytes(out, field.number, with_fields(model.message(field, "the graph"), number, write));
+  });
+}
 
 }  // namespace numemu::net

@@ -1,4 +1,5 @@
-// ONNX operators that change the size of images: Resize and Upsample, depth to space and back.
+// ONNX operators that change the size of images: Resize and Upsample, depth to space and back,
+// regions of interest.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,15 +7,13 @@
 
 #include "emu/net/model/onnx/importer.hpp"
 #include "emu/net/ops/lookup.hpp"
+#include "emu/net/ops/pool.hpp"
 #include "emu/net/ops/sampling.hpp"
 #include "emu/net/ops/views.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::net {
 namespace {
-
-using Values = std::vector<OnnxValue>;
-using Ints = std::vector<std::int64_t>;
 
 /// How an axis of n elements gets `out`.
 struct Resizing {
@@ -84,15 +83,14 @@ struct Asked {
   std::vector<Extent> sizes;
 };
 
-Asked asked_of(OnnxImporter& importer, const OnnxNode& node) {
+Asked asked_of(const NodeImport& node) {
   Asked asked;
-  const bool newer = node.op_type == "Resize" && importer.opset() >= 11;
+  const bool newer = node->op_type == "Resize" && node.opset() >= 11;
   const std::size_t scales = newer ? 2 : 1;
-  if (const OnnxAttribute* given = node.find("scales")) asked.scales = given->numbers;  // set 7
-  if (importer.has_input(node, scales))
-    asked.scales = importer.constant(node, scales).tensor().data;
-  if (newer && importer.has_input(node, 3)) {
-    const OnnxConstant& sizes = importer.constant(node, 3);
+  if (const OnnxAttribute* given = node->find("scales")) asked.scales = given->numbers;  // set 7
+  if (node.has_input(scales)) asked.scales = node.constant(scales).tensor().data;
+  if (newer && node.has_input(3)) {
+    const OnnxConstant& sizes = node.constant(3);
     if (!sizes.integer) throw Error("expected whole numbers as sizes");
     for (const Folded& element : sizes.elements) asked.sizes.push_back(element.whole);
   }
@@ -100,27 +98,26 @@ Asked asked_of(OnnxImporter& importer, const OnnxNode& node) {
   return asked;
 }
 
-Values resize(OnnxImporter& importer, const OnnxNode& node) {
-  OnnxValue x = importer.value(node);
-  const bool newer = node.op_type == "Resize" && importer.opset() >= 11;
-  const std::string_view mode = text_or(node, "mode", "nearest");
+OnnxValues resize(const NodeImport& node) {
+  OnnxValue x = node.value();
+  const bool newer = node->op_type == "Resize" && node.opset() >= 11;
+  const std::string_view mode = node->text_or("mode", "nearest");
   if (mode != "nearest" && mode != "linear" && mode != "cubic")
     throw Error("expected mode 'nearest', 'linear' or 'cubic'");
   Resizing plan;
   plan.coordinates =
-      text_or(node, "coordinate_transformation_mode", newer ? "half_pixel" : "asymmetric");
-  plan.nearest = text_or(node, "nearest_mode", newer ? "round_prefer_floor" : "floor");
-  plan.cubic = number_or(node, "cubic_coeff_a", -0.75f);
-  plan.exclude_outside = integer_or(node, "exclude_outside", 0) != 0;
+      node->text_or("coordinate_transformation_mode", newer ? "half_pixel" : "asymmetric");
+  plan.nearest = node->text_or("nearest_mode", newer ? "round_prefer_floor" : "floor");
+  plan.cubic = node->number_or("cubic_coeff_a", -0.75f);
+  plan.exclude_outside = node->integer_or("exclude_outside", 0) != 0;
   if (plan.coordinates == "tf_crop_and_resize") throw Error("tf_crop_and_resize is not supported");
-  if (integer_or(node, "antialias", 0) != 0) throw Error("antialias is not supported");
-  if (text_or(node, "keep_aspect_ratio_policy", "stretch") != "stretch")
+  if (node->integer_or("antialias", 0) != 0) throw Error("antialias is not supported");
+  if (node->text_or("keep_aspect_ratio_policy", "stretch") != "stretch")
     throw Error("expected keep_aspect_ratio_policy 'stretch'");
-  const Asked asked = asked_of(importer, node);
+  const Asked asked = asked_of(node);
   const std::size_t count = std::max(asked.scales.size(), asked.sizes.size());
-  Ints axes = integers_or(node, "axes", {});
-  for (std::size_t i = 0; node.find("axes") == nullptr && i < x.rank(); ++i)
-    axes.push_back(static_cast<std::int64_t>(i));
+  const Ints axes =
+      node->find("axes") == nullptr ? ascending(x.rank()) : node->integers_or("axes", {});
   if (axes.size() != count) throw Error("expected a scale or a size for every axis");
   const std::vector<Extent> own = x.extents();
   std::vector<Resampling> passes;
@@ -136,8 +133,7 @@ Values resize(OnnxImporter& importer, const OnnxNode& node) {
       if (plan.scale == 1) continue;
     } else {
       const Extent size = asked.sizes[i];
-      if (size == extent ||
-          (extent.per_batch && size.value == extent.value * importer.fixed_batch()))
+      if (size == extent || (extent.per_batch && size.value == extent.value * node.fixed_batch()))
         continue;
       if (size.per_batch || size.value < 1 || size.value > (1 << 24))
         throw Error("expected sizes of 1 to 2^24");
@@ -145,25 +141,25 @@ Values resize(OnnxImporter& importer, const OnnxNode& node) {
       plan.scale = static_cast<double>(plan.out) / static_cast<double>(plan.n);
     }
     refuse_batch(x, axis, "resizing");
-    importer.hold(16 * plan.out);
+    node.hold(16 * plan.out);
     if (mode != "nearest") {
       passes.push_back(interpolated(plan, axis, mode == "cubic"));
       continue;
     }
     Ints places;
     for (std::int64_t k = 0; k < plan.out; ++k) places.push_back(nearest_place(plan, k));
-    x = importer.add<Gather>(node, {x}, x.image, axis, std::move(places));
+    x = node.add<Gather>({x}, x.image, axis, std::move(places));
   }
   if (passes.empty()) return {x};
-  return {importer.add<Resample>(node, {x}, x.image, std::move(passes))};
+  return {node.add<Resample>({x}, x.image, std::move(passes))};
 }
 
 /// A view of six axes, turned, and a view of four.
-OnnxValue turned(OnnxImporter& importer, const OnnxNode& node, const OnnxValue& x, Shape six,
-                 const Ints& order, Shape four) {
-  const OnnxValue apart = importer.add<Reshape>(node, {x}, false, std::move(six));
-  const OnnxValue moved = importer.add<Transpose>(node, {apart}, false, order);
-  return importer.add<Reshape>(node, {moved}, x.image, std::move(four));
+OnnxValue turned(const NodeImport& node, const OnnxValue& x, Shape six, const Ints& order,
+                 Shape four) {
+  const OnnxValue apart = node.add<Reshape>({x}, false, std::move(six));
+  const OnnxValue moved = node.add<Transpose>({apart}, false, order);
+  return node.add<Reshape>({moved}, x.image, std::move(four));
 }
 
 struct Blocks {
@@ -171,13 +167,13 @@ struct Blocks {
   std::int64_t block, channels, height, width;
 };
 
-Blocks blocks_of(OnnxImporter& importer, const OnnxNode& node) {
-  Blocks b{importer.value(node), integer_or(node, "blocksize", 0), 0, 0, 0};
+Blocks blocks_of(const NodeImport& node) {
+  Blocks b{node.value(), node->integer_or("blocksize", 0), 0, 0, 0};
   if (b.x.rank() != 4 || b.block < 1 || b.block > (1 << 10))
     throw Error("expected [n, c, h, w] and a blocksize from 1 to 2^10");
   const auto extent = [&](std::int64_t axis) {
     refuse_batch(b.x, stored_axis(b.x, axis), "blocks of");
-    return b.x.shapes[0][static_cast<std::size_t>(stored_axis(b.x, axis))];
+    return b.x.extent(stored_axis(b.x, axis));
   };
   b.channels = extent(1);
   b.height = extent(2);
@@ -186,42 +182,113 @@ Blocks blocks_of(OnnxImporter& importer, const OnnxNode& node) {
 }
 
 /// Channels are (block row, block column, channel), or with CRD (channel, block row, block column).
-Values depth_to_space(OnnxImporter& importer, const OnnxNode& node) {
-  const auto [x, b, channels, h, w] = blocks_of(importer, node);
-  const bool first = text_or(node, "mode", "DCR") == "CRD";
+OnnxValues depth_to_space(const NodeImport& node) {
+  const auto [x, b, channels, h, w] = blocks_of(node);
+  const bool first = node->text_or("mode", "DCR") == "CRD";
   if (channels % (b * b) != 0) throw Error("expected channels in equal blocks");
   const std::int64_t c = channels / (b * b);
   if (x.image) {
-    return {first ? turned(importer, node, x, {0, h, w, c, b, b}, {0, 1, 4, 2, 5, 3},
-                           {0, h * b, w * b, c})
-                  : turned(importer, node, x, {0, h, w, b, b, c}, {0, 1, 3, 2, 4, 5},
-                           {0, h * b, w * b, c})};
+    return {first ? turned(node, x, {0, h, w, c, b, b}, {0, 1, 4, 2, 5, 3}, {0, h * b, w * b, c})
+                  : turned(node, x, {0, h, w, b, b, c}, {0, 1, 3, 2, 4, 5}, {0, h * b, w * b, c})};
   }
-  return {first ? turned(importer, node, x, {0, c, b, b, h, w}, {0, 1, 4, 2, 5, 3},
-                         {0, c, h * b, w * b})
-                : turned(importer, node, x, {0, b, b, c, h, w}, {0, 3, 4, 1, 5, 2},
-                         {0, c, h * b, w * b})};
+  return {first ? turned(node, x, {0, c, b, b, h, w}, {0, 1, 4, 2, 5, 3}, {0, c, h * b, w * b})
+                : turned(node, x, {0, b, b, c, h, w}, {0, 3, 4, 1, 5, 2}, {0, c, h * b, w * b})};
 }
 
-Values space_to_depth(OnnxImporter& importer, const OnnxNode& node) {
-  const auto [x, b, c, height, width] = blocks_of(importer, node);
+OnnxValues space_to_depth(const NodeImport& node) {
+  const auto [x, b, c, height, width] = blocks_of(node);
   if (height % b != 0 || width % b != 0) throw Error("expected rows and columns in equal blocks");
   const std::int64_t h = height / b, w = width / b;
   if (x.image) {
-    return {
-        turned(importer, node, x, {0, h, b, w, b, c}, {0, 1, 3, 2, 4, 5}, {0, h, w, b * b * c})};
+    return {turned(node, x, {0, h, b, w, b, c}, {0, 1, 3, 2, 4, 5}, {0, h, w, b * b * c})};
   }
-  return {turned(importer, node, x, {0, c, h, b, w, b}, {0, 3, 5, 1, 2, 4}, {0, b * b * c, h, w})};
+  return {turned(node, x, {0, c, h, b, w, b}, {0, 3, 5, 1, 2, 4}, {0, b * b * c, h, w})};
+}
+
+constexpr std::int64_t kMostSamples = 1 << 16;
+
+/// The sampling of regions along one axis of the maps.
+struct Sampling {
+  OnnxValue places;  ///< [regions, samples], from -1 to 1 as grid_sample has them
+  OnnxValue inside;  ///< 1 where the sample lies on the map or within a pixel of it
+};
+
+/// Columns `low` and `high` of the regions are the ends along the axis, which has `extent` pixels
+/// and gets `samples`.
+Sampling sampled(const NodeImport& node, const OnnxValue& regions, std::int64_t low,
+                 std::int64_t high, std::int64_t extent, std::int64_t samples) {
+  const bool half = node.opset() >= 16 &&
+                    node->text_or("coordinate_transformation_mode", "half_pixel") == "half_pixel";
+  const float scale = node->number_or("spatial_scale", 1), offset = half ? 0.5f : 0;
+  const auto end = [&](std::int64_t column) {
+    const OnnxValue x =
+        node.add<Slice>({regions}, false, std::vector<SliceRange>{{1, column, column + 1, 1}});
+    return node.binary("subtract", node.binary("multiply", x, scale), offset);
+  };
+  const OnnxValue start = end(low);
+  OnnxValue length = node.binary("subtract", end(high), start);
+  if (!half) length = node.binary("maximum", length, 1);
+  node.hold(7 * samples);
+  const OnnxValue shares = node.numbers(real_numbers({samples}, [&](std::int64_t i) {
+    return (static_cast<float>(i) + 0.5f) / static_cast<float>(samples);
+  }));
+  const OnnxValue at = node.binary("add", start, node.binary("multiply", length, shares));
+  const auto last = static_cast<float>(extent - 1);
+  Sampling out;
+  out.inside =
+      node.binary("multiply", node.binary("greater_or_equal", at, -1),
+                  node.binary("greater_or_equal", node.number(static_cast<float>(extent)), at));
+  out.places = node.binary(
+      "subtract", node.binary("multiply", node.clip(at, 0, last), 2 / std::max(last, 1.0f)), 1);
+  return out;
+}
+
+/// Means of bilinear samples over the bins of each region of the map that its number names.
+OnnxValues roi_align(const NodeImport& node) {
+  if (node->text_or("mode", "avg") != "avg") throw Error("expected mode 'avg'");
+  const std::int64_t height = node->integer_or("output_height", 1),
+                     width = node->integer_or("output_width", 1),
+                     rate = node->integer_or("sampling_ratio", 0);
+  if (rate < 1) throw Error("expected a sampling_ratio of at least 1");
+  for (const std::int64_t n : {height, width, rate}) {
+    if (n < 1 || n > kMostSamples / rate) throw Error("expected sizes of 1 to 2^16 samples");
+  }
+  const OnnxValue x = node.image();
+  const OnnxValue regions = node.plain(1), maps = node.plain(2);
+  if (x.rank() != 4 || regions.rank() != 2 || regions.shapes[0][1] != 4 || maps.rank() != 1)
+    throw Error("expected maps [n, c, h, w], regions [count, 4] and a number of a map for each");
+  refuse_batch(x, 0, "regions of");
+  const std::int64_t count = regions.shapes[0][0], h = height * rate, w = width * rate;
+  const Sampling rows = sampled(node, regions, 1, 3, x.shapes[0][1], h),
+                 columns = sampled(node, regions, 0, 2, x.shapes[0][2], w);
+  const auto shaped = [&](const OnnxValue& value, Shape shape) {
+    return node.add<Reshape>({value}, false, std::move(shape));
+  };
+  // The grid has x before y.
+  const OnnxValue across = shaped(columns.places, {count, 1, w, 1}),
+                  down = shaped(rows.places, {count, h, 1, 1});
+  const OnnxValue zeros_down = node.binary("multiply", down, 0),
+                  zeros_across = node.binary("multiply", across, 0);
+  const OnnxValue grid = node.add<Concat>(
+      {node.binary("add", across, zeros_down), node.binary("add", down, zeros_across)}, false, 3);
+  OnnxValue own = node.add<IndexedGather>({x, maps}, true,
+                                          IndexedOptions{.indexing = Indexing::rows, .axis = 0});
+  OnnxValue y = node.add<GridSample>(
+      {own, grid}, true,
+      GridSampleOptions{.border = GridSampleOptions::Border::border, .align_corners = true});
+  const OnnxValue inside = node.binary("multiply", shaped(rows.inside, {count, h, 1, 1}),
+                                       shaped(columns.inside, {count, 1, w, 1}));
+  y = node.binary("multiply", y, inside);
+  return {
+      node.add<AveragePool>({y}, true, PoolOptions{.kernel_height = rate, .kernel_width = rate})};
 }
 
 }  // namespace
 
 const OnnxHandlers& onnx_images_handlers() {
   static const OnnxHandlers kHandlers = {
-      {"DepthToSpace", depth_to_space},
-      {"Resize", resize},
-      {"SpaceToDepth", space_to_depth},
-      {"Upsample", resize},
+      {"DepthToSpace", depth_to_space}, {"Resize", resize},   {"RoiAlign", roi_align},
+      {"SpaceToDepth", space_to_depth}, {"Upsample", resize},
   };
   return kHandlers;
 }

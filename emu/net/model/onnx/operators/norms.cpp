@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "emu/net/model/onnx/arithmetic.hpp"
+#include "emu/net/model/onnx/importer.hpp"
 #include "emu/net/ops/row_norm.hpp"
 #include "emu/net/ops/sampling.hpp"
 #include "formats/error.hpp"
@@ -11,15 +11,12 @@
 namespace numemu::net {
 namespace {
 
-using Values = std::vector<OnnxValue>;
-
 /// Weight and bias, inputs 1 and 2 of the node, each for `size` elements in order; the bias may be
 /// missing. A vector of `groups` numbers is repeated for all elements of a group.
-void set_affine(OnnxImporter& importer, const OnnxNode& node, Op& op, std::int64_t size,
-                std::int64_t groups) {
+void set_affine(const NodeImport& node, Op& op, std::int64_t size, std::int64_t groups) {
   for (std::size_t i = 0; i < 2; ++i) {
-    if (!importer.has_input(node, i + 1) && i == 1) continue;
-    const Tensor given = importer.constant(node, i + 1).tensor();
+    if (!node.has_input(i + 1) && i == 1) continue;
+    const Tensor given = node.constant(i + 1).tensor();
     const std::int64_t count = given.size(), repeats = count == size ? 1 : size / groups;
     if (count != size && count != groups)
       throw Error(
@@ -31,72 +28,65 @@ void set_affine(OnnxImporter& importer, const OnnxNode& node, Op& op, std::int64
 }
 
 /// Over the axes from `axis` on, as one.
-Values layer_norm(OnnxImporter& importer, const OnnxNode& node) {
-  const OnnxValue x = importer.to_plain(importer.input(node, 0));
-  const std::int64_t axis = axis_in(integer_or(node, "axis", -1), x.rank());
+OnnxValues layer_norm(const NodeImport& node) {
+  const OnnxValue x = node.plain();
+  const std::int64_t axis = axis_in(node->integer_or("axis", -1), x.rank());
   const std::vector<Extent> own = x.extents();
-  std::vector<Extent> rows(own.begin(), own.begin() + axis);
-  Extent last{1};
-  for (auto i = static_cast<std::size_t>(axis); i < own.size(); ++i) {
-    refuse_batch(x, static_cast<std::int64_t>(i), "a normalisation over");
-    last.value *= own[i].value;
-  }
-  rows.push_back(last);
-  importer.hold(2 * last.value);
-  auto op = std::make_unique<LayerNorm>(last.value, number_or(node, "epsilon", 1e-5f));
-  set_affine(importer, node, *op, last.value, last.value);
-  const OnnxValue y = importer.add(importer.layer_name(node, 1), std::move(op),
-                                   {importer.reshape_to(node, x, rows)}, false);
-  Values out{importer.reshape_to(node, y, own)};
-  if (!importer.is_read(node, 1) && !importer.is_read(node, 2)) return out;
+  Ints axes = ascending(own.size());
+  axes.erase(axes.begin(), axes.begin() + axis);
+  for (const std::int64_t i : axes) refuse_batch(x, i, "a normalisation over");
+  const std::vector<Extent> rows = joined_from(own, axis);
+  const std::int64_t size = rows.back().value;
+  node.hold(2 * size);
+  auto op = std::make_unique<LayerNorm>(size, node->number_or("epsilon", 1e-5f));
+  set_affine(node, *op, size, size);
+  const OnnxValue y =
+      node.add(node.layer_name(1), std::move(op), {node.reshape_to(x, rows)}, false);
+  OnnxValues out{node.reshape_to(y, own)};
+  if (!node.is_read(1) && !node.is_read(2)) return out;
   // The mean and what the centred rows are multiplied by.
-  std::vector<std::int64_t> axes;
-  for (auto i = axis; i < std::ssize(own); ++i) axes.push_back(i);
-  const OnnxArithmetic make(importer, node);
-  out.push_back(make.reduce("reduce_mean", x, axes));
-  const OnnxValue centred = make.binary("subtract", x, out[1]);
+  out.push_back(node.reduce("reduce_mean", x, axes));
+  const OnnxValue centred = node.binary("subtract", x, out[1]);
   const OnnxValue variance =
-      make.reduce("reduce_mean", make.binary("multiply", centred, centred), axes);
-  const float epsilon = number_or(node, "epsilon", 1e-5f);
+      node.reduce("reduce_mean", node.binary("multiply", centred, centred), axes);
+  const float epsilon = node->number_or("epsilon", 1e-5f);
   out.push_back(
-      make.unary("reciprocal", make.unary("sqrt", make.binary("add", variance, epsilon))));
+      node.unary("reciprocal", node.unary("sqrt", node.binary("add", variance, epsilon))));
   return out;
 }
 
-OnnxValue group_norm_of(OnnxImporter& importer, const OnnxNode& node, std::int64_t groups) {
-  const OnnxValue x = importer.to_plain(importer.input(node, 0));
+OnnxValue group_norm_of(const NodeImport& node, std::int64_t groups) {
+  const OnnxValue x = node.plain();
   if (x.rank() < 2) throw Error("expected [n, channels, ...]");
   refuse_batch(x, 1, "a normalisation over");
   const std::int64_t channels = x.shapes[0][1];
   if (groups == 0) groups = channels;
-  importer.hold(2 * channels);
-  auto op = std::make_unique<GroupNorm>(channels, groups, number_or(node, "epsilon", 1e-5f));
-  set_affine(importer, node, *op, channels, groups);
-  return importer.add(importer.layer_name(node, 1), std::move(op), {x}, false);
+  node.hold(2 * channels);
+  auto op = std::make_unique<GroupNorm>(channels, groups, node->number_or("epsilon", 1e-5f));
+  set_affine(node, *op, channels, groups);
+  return node.add(node.layer_name(1), std::move(op), {x}, false);
 }
 
-Values instance_norm(OnnxImporter& importer, const OnnxNode& node) {
-  return {group_norm_of(importer, node, 0)};
-}
+OnnxValues instance_norm(const NodeImport& node) { return {group_norm_of(node, 0)}; }
 
 /// Operator set 18 has a weight and a bias for each group, 21 for each channel.
-Values group_norm(OnnxImporter& importer, const OnnxNode& node) {
-  const std::int64_t groups = integer_or(node, "num_groups", 0);
+OnnxValues group_norm(const NodeImport& node) {
+  const std::int64_t groups = node->integer_or("num_groups", 0);
   if (groups < 1) throw Error("expected num_groups of at least 1");
-  return {group_norm_of(importer, node, groups)};
+  return {group_norm_of(node, groups)};
 }
 
 /// x / (bias + alpha / size times the sum of the squares of `size` neighbouring channels)^beta.
-Values local_response(OnnxImporter& importer, const OnnxNode& node) {
-  const OnnxValue x = importer.value(node);
+OnnxValues local_response(const NodeImport& node) {
+  const OnnxValue x = node.value();
   if (x.rank() < 2) throw Error("expected [n, channels, ...]");
-  const std::int64_t size = integer_or(node, "size", 0), axis = stored_axis(x, 1),
-                     channels = x.shapes[0][static_cast<std::size_t>(axis)];
+  const std::int64_t size = node->integer_or("size", 0), axis = stored_axis(x, 1),
+                     channels = x.extent(axis);
   if (size < 1 || size > (1 << 20)) throw Error("expected a size from 1 to 2^20");
   refuse_batch(x, axis, "a normalisation over");
   Resampling window{.axis = axis, .taps = std::min(size, 2 * channels)};
-  importer.hold(4 * window.taps * channels);
-  const double share = double{number_or(node, "alpha", 1e-4f)} / static_cast<double>(size);
+  node.hold(4 * window.taps * channels);
+  const double share = double{node->number_or("alpha", 1e-4f)} / static_cast<double>(size);
   for (std::int64_t c = 0; c < channels; ++c) {
     for (std::int64_t t = 0; t < window.taps; ++t) {
       const std::int64_t place = c - (window.taps - 1) / 2 + t;
@@ -105,26 +95,21 @@ Values local_response(OnnxImporter& importer, const OnnxNode& node) {
       window.weights.push_back(inside ? share : 0);
     }
   }
-  const auto binary = [&](const char* kind, const OnnxValue& a, const OnnxValue& b) {
-    return importer.add<Binary>(node, {a, b}, x.image, kind);
-  };
-  const OnnxValue mean = importer.add<Resample>(node, {binary("multiply", x, x)}, x.image,
-                                                std::vector<Resampling>{std::move(window)});
-  const OnnxValue base = binary("add", mean, importer.number(number_or(node, "bias", 1)));
-  return {
-      binary("divide", x, binary("power", base, importer.number(number_or(node, "beta", 0.75f))))};
+  const OnnxValue mean = node.add<Resample>({node.binary("multiply", x, x)}, x.image,
+                                            std::vector<Resampling>{std::move(window)});
+  const OnnxValue base = node.binary("add", mean, node->number_or("bias", 1));
+  return {node.binary("divide", x, node.binary("power", base, node->number_or("beta", 0.75f)))};
 }
 
 /// x over its norm along one axis.
-Values lp_norm(OnnxImporter& importer, const OnnxNode& node) {
-  const OnnxValue x = importer.value(node);
-  const std::int64_t axis = stored_axis(x, integer_or(node, "axis", -1)),
-                     p = integer_or(node, "p", 2);
+OnnxValues lp_norm(const NodeImport& node) {
+  const OnnxValue x = node.value();
+  const std::int64_t axis = stored_axis(x, node->integer_or("axis", -1)),
+                     p = node->integer_or("p", 2);
   if (p != 1 && p != 2) throw Error("expected p of 1 or 2");
   refuse_batch(x, axis, "a norm over");
-  const OnnxValue norm = importer.add<Reduce>(
-      node, {x}, x.image, p == 1 ? "reduce_l1" : "reduce_l2", std::vector{axis});
-  return {importer.add<Binary>(node, {x, norm}, x.image, "divide")};
+  const OnnxValue norm = node.reduce(p == 1 ? "reduce_l1" : "reduce_l2", x, {axis});
+  return {node.binary("divide", x, norm)};
 }
 
 }  // namespace

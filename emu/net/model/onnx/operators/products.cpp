@@ -6,8 +6,8 @@
 #include <set>
 #include <utility>
 
-#include "emu/net/model/onnx/arithmetic.hpp"
-#include "emu/net/model/onnx/einsum_equation.hpp"
+#include "emu/net/model/onnx/einsum.hpp"
+#include "emu/net/model/onnx/importer.hpp"
 #include "emu/net/ops/batch_norm.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/matmul.hpp"
@@ -60,19 +60,19 @@ Extent product(const Labelled& a, const Labels& labels) {
   return out;
 }
 
-Labelled transposed(OnnxImporter& importer, const OnnxNode& node, Labelled a, const Labels& order) {
+Labelled transposed(const NodeImport& node, Labelled a, const Labels& order) {
   if (a.labels == order) return a;
-  std::vector<std::int64_t> permutation;
+  Ints permutation;
   for (const int label : order)
     permutation.push_back(static_cast<std::int64_t>(place(a.labels, label)));
-  a.value = importer.add<Transpose>(node, {a.value}, false, std::move(permutation));
+  a.value = node.add<Transpose>({a.value}, false, std::move(permutation));
   a.labels = order;
   return a;
 }
 
 /// [rows.., columns] with all of `columns` as one axis, and `rows` as one where `merged`.
-OnnxValue as_matrix(OnnxImporter& importer, const OnnxNode& node, const Labelled& a,
-                    const Labels& stack, const Labels& rows, const Labels& columns, bool merged) {
+OnnxValue as_matrix(const NodeImport& node, const Labelled& a, const Labels& stack,
+                    const Labels& rows, const Labels& columns, bool merged) {
   std::vector<Extent> target;
   for (const int label : stack) target.push_back(extent_of(a, label));
   if (merged) {
@@ -81,11 +81,11 @@ OnnxValue as_matrix(OnnxImporter& importer, const OnnxNode& node, const Labelled
     for (const int label : rows) target.push_back(extent_of(a, label));
   }
   target.push_back(product(a, columns));
-  return importer.reshape_to(node, a.value, target);
+  return node.reshape_to(a.value, target);
 }
 
 /// Axes of one element that the other operand has more of are dropped: broadcasting repeats them.
-void drop_repeated(OnnxImporter& importer, const OnnxNode& node, Labelled& a, const Labelled& b) {
+void drop_repeated(const NodeImport& node, Labelled& a, const Labelled& b) {
   const std::vector<Extent> own = a.value.extents();
   std::vector<Extent> target;
   Labels kept;
@@ -105,64 +105,60 @@ void drop_repeated(OnnxImporter& importer, const OnnxNode& node, Labelled& a, co
     a.value.constant = std::move(smaller);
   } else {
     if (target.empty()) throw Error("expected an axis that is not broadcast");
-    a.value = importer.reshape_to(node, a.value, target);
+    a.value = node.reshape_to(a.value, target);
   }
   a.labels = std::move(kept);
 }
 
 /// A constant's elements as a matrix [rows, columns].
-Tensor matrix_of(OnnxImporter& importer, const Labelled& a, const Labels& rows,
+Tensor matrix_of(const NodeImport& node, const Labelled& a, const Labels& rows,
                  const Labels& columns) {
   const ConstantRef with_elements = held(a.value.constant);
   const OnnxConstant& constant = *with_elements;
-  importer.hold(2 * static_cast<std::int64_t>(constant.elements.size()));
+  node.hold(2 * static_cast<std::int64_t>(constant.elements.size()));
   const Shape strides = strides_of(constant.dims);
   Shape dims, steps;
   for (const int label : labels_of_both(rows, columns)) {
     dims.push_back(constant.dims[place(a.labels, label)]);
     steps.push_back(strides[place(a.labels, label)]);
   }
-  Tensor out = picked(constant, dims, [&](const Shape& at) {
-                 std::int64_t from = 0;
-                 for (std::size_t i = 0; i < at.size(); ++i) from += at[i] * steps[i];
-                 return from;
-               }).tensor();
+  Tensor out = picked(constant, dims, steps).tensor();
   const std::int64_t count = product(a, rows).value;
   out.shape = {count, out.size() / std::max<std::int64_t>(count, 1)};
   return out;
 }
 
 /// The sum of a's elements over the labels that `out` lacks, its axes in the order of `out`.
-Labelled rearranged(OnnxImporter& importer, const OnnxNode& node, Labelled a, const Labels& out) {
+Labelled rearranged(const NodeImport& node, Labelled a, const Labels& out) {
   const Labels summed = chosen(a.labels, [&](int label) { return !has(out, label); });
   if (!summed.empty()) {
-    a.value = importer.to_plain(importer.as_graph(a.value, ""));
-    std::vector<std::int64_t> axes;
+    a.value = node.to_plain(a.value);
+    Ints axes;
     for (const int label : summed) {
       axes.push_back(static_cast<std::int64_t>(place(a.labels, label)));
       refuse_batch(a.value, axes.back(), "a sum over");
     }
-    a.value = importer.add<Reduce>(node, {a.value}, false, "reduce_sum", axes, false);
+    a.value = node.add<Reduce>({a.value}, false, "reduce_sum", axes, false);
     a.labels = chosen(a.labels, [&](int label) { return has(out, label); });
   }
   if (a.labels.size() != out.size()) throw Error("expected labels of the result among the inputs'");
-  return a.labels == out ? a : transposed(importer, node, std::move(a), out);
+  return a.labels == out ? a : transposed(node, std::move(a), out);
 }
 
 /// The sum of the products of elements with equal labels over those that `out` lacks: a linear
 /// layer where one operand is constant and shares no other label, else a stacked product. Extents
 /// of 1 are broadcast. `input` is the node's input that b is. Throws Error for extents that do not
 /// fit and for a sum over the batch.
-Labelled contracted(OnnxImporter& importer, const OnnxNode& node, Labelled a, Labelled b,
-                    const Labels& out, std::size_t input = 1) {
+Labelled contracted(const NodeImport& node, Labelled a, Labelled b, const Labels& out,
+                    std::size_t input = 1) {
   if (a.value.is_constant() && !b.value.is_constant()) {
     std::swap(a, b);
     input = 0;
   }
-  const std::string name = importer.layer_name(node, input);
-  if (input == 0) importer.note_swapped(name);
-  a.value = importer.to_plain(importer.as_graph(a.value, ""));
-  if (!b.value.is_constant()) b.value = importer.to_plain(b.value);
+  const std::string name = node.layer_name(input);
+  if (input == 0) node.importer().note_swapped(name);
+  a.value = node.to_plain(a.value);
+  if (!b.value.is_constant()) b.value = node.to_plain(b.value);
   for (const int label : a.labels) {
     if (!has(b.labels, label)) continue;
     const Extent one = extent_of(a, label), other = extent_of(b, label);
@@ -170,14 +166,14 @@ Labelled contracted(OnnxImporter& importer, const OnnxNode& node, Labelled a, La
       throw Error(
           fmt::format("expected axes of the same extent, found {} and {}", one.value, other.value));
   }
-  drop_repeated(importer, node, a, b);
-  drop_repeated(importer, node, b, a);
+  drop_repeated(node, a, b);
+  drop_repeated(node, b, a);
   const auto lonely = [&](const Labels& other) {
     return [&](int label) { return has(out, label) || has(other, label); };
   };
-  a = rearranged(importer, node, a, chosen(a.labels, lonely(b.labels)));
+  a = rearranged(node, a, chosen(a.labels, lonely(b.labels)));
   if (!std::ranges::all_of(b.labels, lonely(a.labels)))
-    b = rearranged(importer, node, b, chosen(b.labels, lonely(a.labels)));
+    b = rearranged(node, b, chosen(b.labels, lonely(a.labels)));
 
   const auto in_b = [&](int label) { return has(b.labels, label); };
   const Labels summed =
@@ -192,38 +188,34 @@ Labelled contracted(OnnxImporter& importer, const OnnxNode& node, Labelled a, La
   for (const int label : right) target.push_back(extent_of(b, label));
   Labelled y{{}, labels_of_both(labels_of_both(stack, left), right)};
 
-  const Labelled rows =
-      transposed(importer, node, a, labels_of_both(labels_of_both(stack, left), summed));
+  const Labelled rows = transposed(node, a, labels_of_both(labels_of_both(stack, left), summed));
   if (b.value.is_constant() && stack.empty()) {
-    Tensor weight = matrix_of(importer, b, right, summed);
+    Tensor weight = matrix_of(node, b, right, summed);
     auto op = std::make_unique<Linear>(weight.dim(1), weight.dim(0), false);
     set_parameter(*op, 0, std::move(weight));
     // A linear layer needs an axis before its features.
-    const OnnxValue x = as_matrix(importer, node, rows, {}, left, summed, left.empty());
-    y.value = importer.add(name, std::move(op), {x}, false);
+    const OnnxValue x = as_matrix(node, rows, {}, left, summed, left.empty());
+    y.value = node.add(name, std::move(op), {x}, false);
   } else {
-    b.value = importer.to_plain(importer.as_graph(b.value, ""));
+    b.value = node.to_plain(b.value);
     // A right operand that lies as [k, n] is multiplied as it is.
     const Labels as_it_is = labels_of_both(labels_of_both(stack, summed), right);
     const bool turned = b.labels != as_it_is;
     const Labelled columns =
-        turned ? transposed(importer, node, b, labels_of_both(labels_of_both(stack, right), summed))
-               : b;
-    const OnnxValue left_matrix = as_matrix(importer, node, rows, stack, left, summed, true);
+        turned ? transposed(node, b, labels_of_both(labels_of_both(stack, right), summed)) : b;
+    const OnnxValue left_matrix = as_matrix(node, rows, stack, left, summed, true);
     std::vector<Extent> shape;
     for (const int label : stack) shape.push_back(extent_of(columns, label));
     shape.push_back(product(columns, turned ? right : summed));
     shape.push_back(product(columns, turned ? summed : right));
-    const OnnxValue right_matrix = importer.reshape_to(node, columns.value, shape);
-    y.value = importer.add(name, std::make_unique<MatMul>(MatMulOptions{.transpose_b = turned}),
-                           {left_matrix, right_matrix}, false);
+    const OnnxValue right_matrix = node.reshape_to(columns.value, shape);
+    y.value = node.add(name, std::make_unique<MatMul>(MatMulOptions{.transpose_b = turned}),
+                       {left_matrix, right_matrix}, false);
   }
-  if (target.empty() && !importer.one_sample()) target.push_back({1});  // a number
-  y.value = importer.reshape_to(node, y.value, target);
-  return rearranged(importer, node, std::move(y), out);
+  if (target.empty() && !node.one_sample()) target.push_back({1});  // a number
+  y.value = node.reshape_to(y.value, target);
+  return rearranged(node, std::move(y), out);
 }
-
-using Values = std::vector<OnnxValue>;
 
 Tensor transposed(const Tensor& w) {
   constexpr std::int64_t kTile = 16;  // a cache line on either side
@@ -241,11 +233,11 @@ Tensor transposed(const Tensor& w) {
 }
 
 /// x times a constant matrix [in, out], with a bias where `bias_input` is one vector of `out`.
-OnnxValue linear(OnnxImporter& importer, const OnnxNode& node, const OnnxValue& x, Tensor out_in,
-                 const Tensor* bias, std::size_t input = 1) {
+OnnxValue linear(const NodeImport& node, const OnnxValue& x, Tensor out_in, const Tensor* bias,
+                 std::size_t input = 1) {
   auto op = std::make_unique<Linear>(std::move(out_in), bias != nullptr);
   if (bias != nullptr) set_parameter(*op, 1, *bias);
-  return importer.add(importer.layer_name(node, input), std::move(op), {x}, false);
+  return node.add(node.layer_name(input), std::move(op), {x}, false);
 }
 
 void scale(Tensor& tensor, float factor) {
@@ -254,52 +246,49 @@ void scale(Tensor& tensor, float factor) {
 }
 
 /// A factor other than 1, rounded once.
-OnnxValue times(OnnxImporter& importer, const OnnxNode& node, const OnnxValue& x, float factor) {
-  if (factor == 1) return x;
-  return importer.add<Binary>(node, {x, importer.number(factor)}, false, "multiply");
+OnnxValue times(const NodeImport& node, const OnnxValue& x, float factor) {
+  return factor == 1 ? x : node.binary("multiply", x, factor);
 }
 
 /// Any of the matrices may be computed, and the left one turned.
-Values gemm_of_values(OnnxImporter& importer, const OnnxNode& node) {
+OnnxValues gemm_of_values(const NodeImport& node) {
   enum { kRow, kDepth, kColumn };
   const auto matrix = [&](std::size_t index, const char* turns, int first, int second) {
-    const OnnxValue& value = importer.input(node, index);
+    const OnnxValue& value = node.input(index);
     if (value.rank() != 2)
       throw Error(fmt::format("expected input {} to have 2 axes, found {}", index, value.rank()));
     std::vector<int> labels{first, second};
-    if (integer_or(node, turns, 0) != 0) std::swap(labels[0], labels[1]);
+    if (node->integer_or(turns, 0) != 0) std::swap(labels[0], labels[1]);
     return Labelled{value, labels};
   };
-  OnnxValue y = contracted(importer, node, matrix(0, "transA", kRow, kDepth),
+  OnnxValue y = contracted(node, matrix(0, "transA", kRow, kDepth),
                            matrix(1, "transB", kDepth, kColumn), {kRow, kColumn})
                     .value;
-  y = times(importer, node, y, number_or(node, "alpha", 1));
-  if (!importer.has_input(node, 2)) return {y};
-  OnnxValue c = importer.to_plain(importer.value(node, 2));
-  c = times(importer, node, c, number_or(node, "beta", 1));
-  return {importer.add<Binary>(node, {y, c}, false, "add")};
+  y = times(node, y, node->number_or("alpha", 1));
+  if (!node.has_input(2)) return {y};
+  return {node.binary("add", y, times(node, node.plain(2), node->number_or("beta", 1)))};
 }
 
-Values gemm(OnnxImporter& importer, const OnnxNode& node) {
-  const bool row = !importer.has_input(node, 2) || importer.input(node, 2).is_constant();
-  if (integer_or(node, "transA", 0) != 0 || !importer.input(node, 1).is_constant() ||
-      importer.input(node, 0).is_constant() || !row)
-    return gemm_of_values(importer, node);
-  const OnnxValue x = importer.to_plain(importer.input(node, 0));
-  Tensor w = weights_of(importer, node, 1, 2);
-  if (integer_or(node, "transB", 0) == 0) w = transposed(w);
+OnnxValues gemm(const NodeImport& node) {
+  const bool row = !node.has_input(2) || node.input(2).is_constant();
+  if (node->integer_or("transA", 0) != 0 || !node.input(1).is_constant() ||
+      node.input(0).is_constant() || !row)
+    return gemm_of_values(node);
+  const OnnxValue x = node.plain();
+  Tensor w = node.weights(1, 2);
+  if (node->integer_or("transB", 0) == 0) w = transposed(w);
   // Factors go into the constants, rounded once; exporters write 1.
-  scale(w, number_or(node, "alpha", 1));
-  if (!importer.has_input(node, 2)) return {linear(importer, node, x, std::move(w), nullptr)};
-  Tensor bias = importer.tensor(node, 2);
+  scale(w, node->number_or("alpha", 1));
+  if (!node.has_input(2)) return {linear(node, x, std::move(w), nullptr)};
+  Tensor bias = node.tensor(2);
   if (!bias.empty() && bias.size() != 1 && bias.shape.back() != bias.size())
-    return gemm_of_values(importer, node);
-  scale(bias, number_or(node, "beta", 1));
+    return gemm_of_values(node);
+  scale(bias, node->number_or("beta", 1));
   if (bias.size() == 1 && w.dim(0) != 1) {
     const float value = bias.data[0];
     bias = Tensor({w.dim(0)}, value);
   }
-  return {linear(importer, node, x, std::move(w), &bias)};
+  return {linear(node, x, std::move(w), &bias)};
 }
 
 /// Whether the leading axes are equal, or those of one operand have one element.
@@ -323,12 +312,11 @@ bool has_weight(const OnnxValue& a, const OnnxValue& b) {
 }
 
 /// Any of the two may be computed; both are inputs of the node.
-Values matmul_of(OnnxImporter& importer, const OnnxNode& node, const OnnxValue& a,
-                 const OnnxValue& b) {
+OnnxValues matmul_of(const NodeImport& node, const OnnxValue& a, const OnnxValue& b) {
   if (stackable(a, b)) {
-    const OnnxValue left = importer.to_plain(importer.as_graph(a, ""));
-    const OnnxValue right = importer.to_plain(importer.as_graph(b, node.inputs[1]));
-    return {importer.add<MatMul>(node, {left, right}, false)};
+    const OnnxValue left = node.to_plain(a);
+    const OnnxValue right = node.to_plain(node.as_graph(b, node->inputs[1]));
+    return {node.add<MatMul>({left, right}, false)};
   }
   // As labels: rows, depth and columns, then the leading axes from the last to the first.
   enum { kRow, kDepth, kColumn, kLeading };
@@ -347,43 +335,37 @@ Values matmul_of(OnnxImporter& importer, const OnnxNode& node, const OnnxValue& 
   if (b.rank() > 1) of_b.push_back(kColumn);
   if (a.rank() > 1) out.push_back(kRow);
   if (b.rank() > 1) out.push_back(kColumn);
-  return {contracted(importer, node, {a, of_a}, {b, of_b}, out).value};
+  return {contracted(node, {a, of_a}, {b, of_b}, out).value};
 }
 
-Values matmul(OnnxImporter& importer, const OnnxNode& node) {
-  const OnnxValue &a = importer.input(node, 0), &b = importer.input(node, 1);
-  if (!has_weight(a, b)) return matmul_of(importer, node, a, b);
-  const OnnxValue x = importer.to_plain(a);
-  Tensor out_in = transposed(weights_of(importer, node, 1, 2));
-  return {linear(importer, node, x, std::move(out_in), nullptr)};
+OnnxValues matmul(const NodeImport& node) {
+  const OnnxValue &a = node.input(0), &b = node.input(1);
+  if (!has_weight(a, b)) return matmul_of(node, a, b);
+  const OnnxValue x = node.to_plain(a);
+  Tensor out_in = transposed(node.weights(1, 2));
+  return {linear(node, x, std::move(out_in), nullptr)};
 }
 
 }  // namespace
 
-OnnxValue integer_matmul(OnnxImporter& importer, const OnnxNode& node, std::size_t zero,
-                         std::size_t weight, std::size_t weight_zero) {
-  OnnxValue y;
-  if (has_weight(importer.input(node, 0), importer.input(node, weight))) {
-    const OnnxValue x = importer.to_plain(without_zero_point(importer, node, zero));
-    Tensor w = transposed(weights_of(importer, node, weight, 2));
-    const std::vector<float> zeros = weight_zero_points(importer, node, weight_zero, w.dim(0));
+OnnxValue integer_matmul(const NodeImport& node, std::size_t zero, std::size_t weight,
+                         std::size_t weight_zero) {
+  if (has_weight(node.input(0), node.input(weight))) {
+    const OnnxValue x = node.to_plain(without_zero_point(node, zero));
+    Tensor w = transposed(node.weights(weight, 2));
+    const std::vector<float> zeros = weight_zero_points(node, weight_zero, w.dim(0));
     for (std::size_t i = 0; i < w.data.size(); ++i)
       w.data[i] -= zeros[i / static_cast<std::size_t>(w.dim(1))];
-    y = linear(importer, node, x, std::move(w), nullptr, weight);
-  } else {
-    const OnnxValue a = without_zero_point(importer, node, zero),
-                    b = without_zero_point(importer, node, weight_zero, weight);
-    y = matmul_of(importer, node, a, b).at(0);
+    return as_whole(linear(node, x, std::move(w), nullptr, weight));
   }
-  y.integer = true;
-  return y;
+  const OnnxValue a = without_zero_point(node, zero),
+                  b = without_zero_point(node, weight_zero, weight);
+  return as_whole(matmul_of(node, a, b).at(0));
 }
 
 namespace {
 
-Values matmul_integer(OnnxImporter& importer, const OnnxNode& node) {
-  return {integer_matmul(importer, node, 2, 1, 3)};
-}
+OnnxValues matmul_integer(const NodeImport& node) { return {integer_matmul(node, 2, 1, 3)}; }
 
 /// Codes of `bits` bits from the low end of each byte on.
 std::int64_t code_at(const Tensor& bytes, std::int64_t row, std::int64_t row_bytes, std::int64_t i,
@@ -396,13 +378,12 @@ std::int64_t code_at(const Tensor& bytes, std::int64_t row, std::int64_t row_byt
 
 /// The block whose scale and zero point each index of the depth has: its own, or what g_idx says of
 /// it (GPTQ's act order), where padding up to whole blocks may follow.
-std::vector<std::int64_t> groups_of_depth(OnnxImporter& importer, const OnnxNode& node,
-                                          std::int64_t depth, std::int64_t block) {
+Ints groups_of_depth(const NodeImport& node, std::int64_t depth, std::int64_t block) {
   const std::int64_t blocks = (depth + block - 1) / block;
-  std::vector<std::int64_t> group(static_cast<std::size_t>(depth));
+  Ints group(static_cast<std::size_t>(depth));
   for (std::int64_t k = 0; k < depth; ++k) group[static_cast<std::size_t>(k)] = k / block;
-  if (!importer.has_input(node, 4)) return group;
-  const OnnxConstant& order = importer.constant(node, 4);
+  if (!node.has_input(4)) return group;
+  const OnnxConstant& order = node.constant(4);
   if (!is_integer(order.type) || (order.size() != depth && order.size() != blocks * block))
     throw Error(fmt::format("expected g_idx to be {} integers, found {} of {}", depth,
                             to_string(order.dims), to_string(order.type)));
@@ -419,9 +400,9 @@ std::vector<std::int64_t> groups_of_depth(OnnxImporter& importer, const OnnxNode
 /// com.microsoft.MatMulNBits: x times the transposed [N, K] weight whose codes are bytes
 /// [N, blocks, bytes of a block], with a scale for each block and a zero point in codes (each row
 /// on whole bytes) or in floats.
-Values matmul_n_bits(OnnxImporter& importer, const OnnxNode& node) {
-  const std::int64_t depth = integer_or(node, "K", 0), outputs = integer_or(node, "N", 0),
-                     bits = integer_or(node, "bits", 4), block = integer_or(node, "block_size", 0);
+OnnxValues matmul_n_bits(const NodeImport& node) {
+  const std::int64_t depth = node->integer_or("K", 0), outputs = node->integer_or("N", 0),
+                     bits = node->integer_or("bits", 4), block = node->integer_or("block_size", 0);
   constexpr std::int64_t kMost = std::int64_t{1} << 31;
   if (depth < 1 || depth > kMost || outputs < 1 || outputs > kMost)
     throw Error(fmt::format("expected K and N of 1..2^31, found {} and {}", depth, outputs));
@@ -429,15 +410,15 @@ Values matmul_n_bits(OnnxImporter& importer, const OnnxNode& node) {
     throw Error(fmt::format("expected codes of 2, 4 or 8 bits, found {}", bits));
   if (block < 16 || block > kMost || (block & (block - 1)) != 0)
     throw Error(fmt::format("expected a block_size of a power of two from 16 on, found {}", block));
-  if (const std::int64_t level = integer_or(node, "accuracy_level", 0); level > 1)
-    importer.note(fmt::format(
+  if (const std::int64_t level = node->integer_or("accuracy_level", 0); level > 1)
+    node.note(fmt::format(
         "MatMulNBits: accuracy_level {} lets ONNX Runtime round activations; numemu multiplies "
         "them in float32, and recipes say what else.",
         level));
   const std::int64_t blocks = (depth + block - 1) / block, row_bytes = blocks * (block * bits / 8),
                      zero_bytes = (blocks * bits + 7) / 8;
   const auto sized = [&](std::size_t index, std::int64_t size, const char* what) {
-    Tensor tensor = importer.tensor(node, index);
+    Tensor tensor = node.tensor(index);
     if (tensor.size() != size)
       throw Error(fmt::format("expected {} {} for N {} and K {} in blocks of {}, found {}", size,
                               what, outputs, depth, block, to_string(tensor.shape)));
@@ -446,15 +427,15 @@ Values matmul_n_bits(OnnxImporter& importer, const OnnxNode& node) {
   const Tensor codes = sized(1, outputs * row_bytes, "bytes of codes"),
                scales = sized(2, outputs * blocks, "scales");
   Tensor zeros;
-  const bool has_zeros = importer.has_input(node, 3);
-  const ConstantRef stored_zeros = has_zeros ? importer.input(node, 3).constant : nullptr;
+  const bool has_zeros = node.has_input(3);
+  const ConstantRef stored_zeros = has_zeros ? node.input(3).constant : nullptr;
   if (has_zeros && stored_zeros == nullptr) throw Error("expected constant zero points");
   const bool coded = has_zeros && is_integer(stored_zeros->type);
   if (has_zeros)
     zeros = sized(3, outputs * (coded ? zero_bytes : blocks),
                   coded ? "bytes of zero points" : "zero points");
-  const std::vector<std::int64_t> group = groups_of_depth(importer, node, depth, block);
-  importer.hold(outputs * depth);
+  const Ints group = groups_of_depth(node, depth, block);
+  node.hold(outputs * depth);
   Tensor weight({outputs, depth});
   for (std::int64_t n = 0; n < outputs; ++n) {
     for (std::int64_t k = 0; k < depth; ++k) {
@@ -467,18 +448,17 @@ Values matmul_n_bits(OnnxImporter& importer, const OnnxNode& node) {
           scales.data[static_cast<std::size_t>(n * blocks + b)];
     }
   }
-  const OnnxValue x = importer.to_plain(importer.value(node, 0));
-  if (!importer.has_input(node, 5)) return {linear(importer, node, x, std::move(weight), nullptr)};
+  const OnnxValue x = node.plain();
+  if (!node.has_input(5)) return {linear(node, x, std::move(weight), nullptr)};
   const Tensor bias = sized(5, outputs, "numbers of the bias");
-  return {linear(importer, node, x, std::move(weight), &bias)};
+  return {linear(node, x, std::move(weight), &bias)};
 }
 
 /// The tensors of an operator over `size` channels, each of that many numbers.
-std::vector<Tensor> per_channel(OnnxImporter& importer, const OnnxNode& node, std::int64_t size,
-                                std::size_t count) {
+std::vector<Tensor> per_channel(const NodeImport& node, std::int64_t size, std::size_t count) {
   std::vector<Tensor> out;
   for (std::size_t i = 1; i <= count; ++i) {
-    out.push_back(weights_of(importer, node, i, 1));
+    out.push_back(node.weights(i, 1));
     if (out.back().size() != size)
       throw Error(fmt::format("expected input {} to have {} numbers, found {}", i, size,
                               out.back().size()));
@@ -487,51 +467,48 @@ std::vector<Tensor> per_channel(OnnxImporter& importer, const OnnxNode& node, st
 }
 
 /// By the statistics of the input, and the running ones after it.
-Values batch_norm_of_batch(OnnxImporter& importer, const OnnxNode& node, const OnnxValue& x) {
-  const OnnxArithmetic make(importer, node, x.image);
-  std::vector<std::int64_t> axes = every_axis(x, "statistics over");
+OnnxValues batch_norm_of_batch(const NodeImport& node, const OnnxValue& x) {
+  Ints axes = every_axis(x, "statistics over");
   axes.pop_back();
-  const auto vector = [&](std::size_t index) { return importer.value(node, index); };
-  const OnnxValue mean = make.reduce("reduce_mean", x, axes, false);
-  const OnnxValue centred = make.binary("subtract", x, mean);
+  const auto vector = [&](std::size_t index) { return node.value(index); };
+  const OnnxValue mean = node.reduce("reduce_mean", x, axes, false);
+  const OnnxValue centred = node.binary("subtract", x, mean);
   const OnnxValue variance =
-      make.reduce("reduce_mean", make.binary("multiply", centred, centred), axes, false);
+      node.reduce("reduce_mean", node.binary("multiply", centred, centred), axes, false);
   const OnnxValue deviation =
-      make.unary("sqrt", make.binary("add", variance, number_or(node, "epsilon", 1e-5f)));
-  const OnnxValue y = make.binary(
-      "add", make.binary("multiply", make.binary("divide", centred, deviation), vector(1)),
+      node.unary("sqrt", node.binary("add", variance, node->number_or("epsilon", 1e-5f)));
+  const OnnxValue y = node.binary(
+      "add", node.binary("multiply", node.binary("divide", centred, deviation), vector(1)),
       vector(2));
-  const float momentum = number_or(node, "momentum", 0.9f);
+  const float momentum = node->number_or("momentum", 0.9f);
   const auto running = [&](std::size_t index, const OnnxValue& now) {
-    OnnxValue out = make.binary("add", make.binary("multiply", vector(index), momentum),
-                                make.binary("multiply", now, 1 - momentum));
-    out.image = false;
-    return out;
+    return node.binary("add", node.binary("multiply", vector(index), momentum),
+                       node.binary("multiply", now, 1 - momentum));
   };
   return {y, running(3, mean), running(4, variance)};
 }
 
 /// In training, too, the running statistics are those of the file; what ONNX would give as outputs
 /// 1 and 2 is not there.
-Values batch_norm(OnnxImporter& importer, const OnnxNode& node) {
-  OnnxValue x = importer.value(node);
-  if (x.rank() != 2) x = importer.to_image(x);
-  if (integer_or(node, "spatial", 1) != 1) throw Error("expected statistics of whole channels");
-  if (importer.one_sample() && integer_or(node, "training_mode", 0) != 0)
-    return batch_norm_of_batch(importer, node, x);
-  std::vector<Tensor> tensors = per_channel(importer, node, x.shapes[0].back(), 4);
+OnnxValues batch_norm(const NodeImport& node) {
+  OnnxValue x = node.value();
+  if (x.rank() != 2) x = node.to_image(x);
+  if (node->integer_or("spatial", 1) != 1) throw Error("expected statistics of whole channels");
+  if (node.one_sample() && node->integer_or("training_mode", 0) != 0)
+    return batch_norm_of_batch(node, x);
+  std::vector<Tensor> tensors = per_channel(node, x.shapes[0].back(), 4);
   const Elements& variance = tensors[3].data;
   const auto negative = std::ranges::find_if(variance, [](float v) { return v < 0; });
   if (negative != variance.end())
     throw Error(fmt::format("tensor '{}': element {}: expected a variance of at least 0, found {}",
-                            printable(node.inputs[4]), negative - variance.begin(), *negative));
+                            printable(node->inputs[4]), negative - variance.begin(), *negative));
   auto op = std::make_unique<BatchNorm>(
       BatchNormOptions{.channels = x.shapes[0].back(),
-                       .epsilon = number_or(node, "epsilon", 1e-5f),
+                       .epsilon = node->number_or("epsilon", 1e-5f),
                        // ONNX weighs the old statistics.
-                       .momentum = 1 - double{number_or(node, "momentum", 0.9f)}});
+                       .momentum = 1 - double{node->number_or("momentum", 0.9f)}});
   for (std::size_t i = 0; i < 4; ++i) set_parameter(*op, i, std::move(tensors[i]));
-  return {importer.add(importer.layer_name(node, 1), std::move(op), {x}, x.image)};
+  return {node.add(node.layer_name(1), std::move(op), {x}, x.image)};
 }
 
 /// Axes of the ellipsis, counted from its end: -1 is the last one.
@@ -547,7 +524,7 @@ Labels labels_of(const std::string& term, std::size_t ellipsis_axes) {
     if (c == '.') {
       const Labels axes = ellipsis(ellipsis_axes);
       labels.insert(labels.end(), axes.begin(), axes.end());
-    } else if (std::ranges::find(labels, c) != labels.end()) {
+    } else if (has(labels, c)) {
       throw Error(fmt::format("'{}' twice in '{}': diagonals are not supported", c, term));
     } else {
       labels.push_back(c);
@@ -556,16 +533,17 @@ Labels labels_of(const std::string& term, std::size_t ellipsis_axes) {
   return labels;
 }
 
-Values einsum(OnnxImporter& importer, const OnnxNode& node) {
-  const EinsumEquation equation = parse_equation(text_or(node, "equation", ""));
-  if (equation.terms.size() != node.inputs.size() || node.inputs.empty())
+OnnxValues einsum(const NodeImport& node) {
+  const EinsumEquation equation = parse_equation(node->text_or("equation", ""));
+  if (equation.terms.size() != node->inputs.size() || node->inputs.empty())
     throw Error(fmt::format("expected as many terms of the equation as inputs, {}, found {}",
-                            node.inputs.size(), equation.terms.size()));
+                            node->inputs.size(), equation.terms.size()));
   std::vector<Labelled> operands;
+  std::vector<Labels> terms;
   std::set<int> used;
   std::size_t most = 0;  // axes of an ellipsis
-  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-    const OnnxValue& value = importer.input(node, i);
+  for (std::size_t i = 0; i < node->inputs.size(); ++i) {
+    const OnnxValue& value = node.input(i);
     const std::string& term = equation.terms[i];
     const bool open = term.find('.') != std::string::npos;
     const std::size_t named = term.size() - (open ? 1 : 0);
@@ -573,7 +551,8 @@ Values einsum(OnnxImporter& importer, const OnnxNode& node) {
       throw Error(
           fmt::format("expected input {} to have the axes '{}', found {}", i, term, value.rank()));
     most = std::max(most, value.rank() - named);
-    operands.push_back({value, labels_of(term, value.rank() - named)});
+    terms.push_back(labels_of(term, value.rank() - named));
+    operands.push_back({value, terms.back()});
     used.insert(operands.back().labels.begin(), operands.back().labels.end());
   }
   const Labels out = labels_of(equation.result, most);
@@ -582,23 +561,11 @@ Values einsum(OnnxImporter& importer, const OnnxNode& node) {
   }
   Labelled y = operands[0];
   if (operands.size() == 1) {
-    y.value = importer.to_plain(importer.as_graph(y.value, ""));
-    return {rearranged(importer, node, y, out).value};
+    y.value = node.to_plain(y.value);
+    return {rearranged(node, y, out).value};
   }
-  for (std::size_t i = 1; i < operands.size(); ++i) {
-    // What the result or a later operand has.
-    Labels next = out;
-    for (std::size_t k = i + 1; i + 1 < operands.size() && k <= operands.size(); ++k) {
-      next = k == i + 1 ? Labels() : next;
-      const Labels& wanted = k < operands.size() ? operands[k].labels : out;
-      for (const int label : wanted) {
-        const bool here = std::ranges::find(y.labels, label) != y.labels.end() ||
-                          std::ranges::find(operands[i].labels, label) != operands[i].labels.end();
-        if (here && std::ranges::find(next, label) == next.end()) next.push_back(label);
-      }
-    }
-    y = contracted(importer, node, y, operands[i], next, i);
-  }
+  for (std::size_t i = 1; i < operands.size(); ++i)
+    y = contracted(node, y, operands[i], labels_after(y.labels, terms, i, out), i);
   return {y.value};
 }
 

@@ -16,9 +16,6 @@
 namespace numemu::net {
 namespace {
 
-using Values = std::vector<OnnxValue>;
-using Ints = std::vector<std::int64_t>;
-
 /// The inputs of the three operators.
 enum Input : std::size_t {
   kX,
@@ -66,11 +63,11 @@ bool is_zero(const Graph& graph, int value) {
   return true;
 }
 
-void require_defaults(const OnnxNode& node, const std::vector<std::string>& activations) {
-  if (node.find("clip") != nullptr && number_or(node, "clip", 0) != 0)
+void require_defaults(const NodeImport& node, const std::vector<std::string>& activations) {
+  if (node->find("clip") != nullptr && node->number_or("clip", 0) != 0)
     throw Error("clip is not supported");
-  if (integer_or(node, "input_forget", 0) != 0) throw Error("input_forget is not supported");
-  const OnnxAttribute* given = node.find("activations");
+  if (node->integer_or("input_forget", 0) != 0) throw Error("input_forget is not supported");
+  const OnnxAttribute* given = node->find("activations");
   if (given == nullptr || given->type != OnnxAttributeType::texts) return;
   for (std::size_t i = 0; i < given->texts.size(); ++i) {
     const std::string& expected = activations[i % activations.size()];
@@ -102,30 +99,29 @@ void require_shape(const Tensor& tensor, const Shape& expected, std::string_view
 
 class RecurrentNode {
  public:
-  RecurrentNode(OnnxImporter& importer, const OnnxNode& node, std::int64_t gates)
-      : importer_(importer), node_(node), name_(importer.layer_name(node, kWeight)) {
-    weight_ = weights_of(importer, node, kWeight, 3);
-    recurrent_ = weights_of(importer, node, kRecurrent, 3);
+  RecurrentNode(const NodeImport& node, std::int64_t gates)
+      : node_(node), name_(node.layer_name(kWeight)) {
+    weight_ = node.weights(kWeight, 3);
+    recurrent_ = node.weights(kRecurrent, 3);
     layer_.gates = gates;
     layer_.hidden = recurrent_.dim(2);
     layer_.in = weight_.dim(2);
-    const std::string_view direction = text_or(node, "direction", "forward");
+    const std::string_view direction = node->text_or("direction", "forward");
     if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
       throw Error("expected a known direction");
     layer_.directions = direction == "bidirectional" ? 2 : 1;
     layer_.first_reversed = direction == "reverse";
-    layer_.batch_first = integer_or(node, "layout", 0) != 0;
+    layer_.batch_first = node->integer_or("layout", 0) != 0;
     const std::int64_t rows = gates * layer_.hidden;
-    if (integer_or(node, "hidden_size", layer_.hidden) != layer_.hidden)
+    if (node->integer_or("hidden_size", layer_.hidden) != layer_.hidden)
       throw Error("expected hidden_size to be that of the weights");
     require_shape(weight_, {layer_.directions, rows, layer_.in}, "W");
     require_shape(recurrent_, {layer_.directions, rows, layer_.hidden}, "R");
-    if (importer.has_input(node, kBias)) bias_ = weights_of(importer, node, kBias, 2);
+    if (node.has_input(kBias)) bias_ = node.weights(kBias, 2);
     if (!bias_.empty()) require_shape(bias_, {layer_.directions, 2 * rows}, "B");
-    if (importer.has_input(node, kPeepholes) &&
-        !is_zero(importer.constant(node, kPeepholes).tensor()))
+    if (node.has_input(kPeepholes) && !is_zero(node.constant(kPeepholes).tensor()))
       throw Error("peepholes are not supported");
-    x_ = batch_first(importer.to_plain(importer.value(node, kX)), "X");
+    x_ = batch_first(node.plain(kX), "X");
     layer_.time = x_.shapes[0][1];
     read_lengths();
   }
@@ -139,25 +135,23 @@ class RecurrentNode {
   };
   /// Y, Y_h and Y_c; `make(options)` gives the operator of one direction.
   template <class Make>
-  Values results(const Form& form, const Make& make) {
-    Values rows, last_states, last_cells;
+  OnnxValues results(const Form& form, const Make& make) {
+    OnnxValues rows, last_states, last_cells;
     for (std::int64_t d = 0; d < layer_.directions; ++d) {
       const bool reversed = d == 1 || layer_.first_reversed;
-      const Values initial = initial_states(d, form.states);
+      const OnnxValues initial = initial_states(d, form.states);
       std::unique_ptr<Op> op = make(RecurrentOptions{layer_.in, layer_.hidden, !initial.empty()});
       set_weights(*op, d, form);
-      Values reads{reversed ? turned(x_, false) : x_};
+      OnnxValues reads{reversed ? turned(x_, false) : x_};
       reads.insert(reads.end(), initial.begin(), initial.end());
-      OnnxValue y = importer_.add(d == 1 ? name_ + ".reverse" : name_, std::move(op), reads, false);
+      OnnxValue y = node_.add(d == 1 ? name_ + ".reverse" : name_, std::move(op), reads, false);
       const std::int64_t hidden = layer_.hidden;
-      if (importer_.is_read(node_, 1) || importer_.is_read(node_, 2)) {
+      if (node_.is_read(1) || node_.is_read(2)) {
         const OnnxValue end = last_step(y);
-        if (importer_.is_read(node_, 1))
-          last_states.push_back(ended(cut(end, 2, 0, hidden), initial, 0));
-        if (importer_.is_read(node_, 2))
-          last_cells.push_back(ended(cut(end, 2, hidden), initial, 1));
+        if (node_.is_read(1)) last_states.push_back(ended(cut(end, 2, 0, hidden), initial, 0));
+        if (node_.is_read(2)) last_cells.push_back(ended(cut(end, 2, hidden), initial, 1));
       }
-      if (!importer_.is_read(node_, 0)) continue;
+      if (!node_.is_read(0)) continue;
       y = cut(y, 2, 0, hidden);
       rows.push_back(reversed ? turned(y, true) : within(y));
     }
@@ -165,19 +159,19 @@ class RecurrentNode {
   }
 
  private:
-  OnnxValue node(std::unique_ptr<Op> op, const Values& reads) {
-    return importer_.add(importer_.node_name(node_), std::move(op), reads, false);
+  OnnxValue node(std::unique_ptr<Op> op, const OnnxValues& reads) {
+    return node_.add(node_.name(), std::move(op), reads, false);
   }
 
   /// From `start` to `end` along an axis; itself where that is all of it.
   OnnxValue cut(const OnnxValue& x, std::int64_t axis, std::int64_t start,
                 std::int64_t end = SliceRange::kToTheEnd) {
-    const std::int64_t size = x.shapes[0][static_cast<std::size_t>(axis)];
+    const std::int64_t size = x.extent(axis);
     if ((start == 0 || start == -size) && end >= size) return x;
     return node(std::make_unique<Slice>(std::vector<SliceRange>{{axis, start, end, 1}}), {x});
   }
-  OnnxValue as(std::string_view op, const Values& operands) {
-    return importer_.as_operator(node_, op, operands).at(0);
+  OnnxValue as(std::string_view op, const OnnxValues& operands) {
+    return node_.as_operator(op, operands).at(0);
   }
   OnnxValue chosen(const OnnxValue& x, const OnnxValue& steps) {
     return node(std::make_unique<IndexedGather>(
@@ -186,20 +180,20 @@ class RecurrentNode {
   }
   /// x [batch, time, width], zero from the end of each sequence on.
   OnnxValue within(const OnnxValue& x) {
-    return lengths_ ? as("Where", {as("Less", {steps_, *lengths_}), x, importer_.number(0)}) : x;
+    return lengths_ ? as("Where", {as("Less", {steps_, *lengths_}), x, node_.number(0)}) : x;
   }
   /// The last step of each sequence, [batch, 1, width].
   OnnxValue last_step(const OnnxValue& x) {
-    return lengths_ ? chosen(x, as("Sub", {*lengths_, importer_.number(1)})) : cut(x, 1, -1);
+    return lengths_ ? chosen(x, as("Sub", {*lengths_, node_.number(1)})) : cut(x, 1, -1);
   }
   /// That, but for sequences without steps the state that they began with.
-  OnnxValue ended(const OnnxValue& last, const Values& initial, std::size_t state) {
+  OnnxValue ended(const OnnxValue& last, const OnnxValues& initial, std::size_t state) {
     if (!lengths_) return last;
     const OnnxValue begun =
         initial.empty()
-            ? importer_.number(0)
+            ? node_.number(0)
             : node(std::make_unique<Reshape>(Shape{-1, 1, layer_.hidden}), {initial.at(state)});
-    return as("Where", {as("Greater", {*lengths_, importer_.number(0)}), last, begun});
+    return as("Where", {as("Greater", {*lengths_, node_.number(0)}), last, begun});
   }
 
   /// The steps in opposite order; of sequences with lengths each within its own, and what comes
@@ -207,7 +201,7 @@ class RecurrentNode {
   OnnxValue turned(const OnnxValue& x, bool zero) {
     if (layer_.time == 1) return zero ? within(x) : x;
     if (lengths_) {
-      const OnnxValue back = as("Sub", {as("Sub", {*lengths_, importer_.number(1)}), steps_});
+      const OnnxValue back = as("Sub", {as("Sub", {*lengths_, node_.number(1)}), steps_});
       const OnnxValue inside = as("Less", {steps_, *lengths_});
       const OnnxValue y = chosen(x, as("Where", {inside, back, steps_}));
       return zero ? within(y) : y;
@@ -235,39 +229,34 @@ class RecurrentNode {
 
   /// Lengths that all are the number of steps are none.
   void read_lengths() {
-    if (!importer_.has_input(node_, kLengths)) return;
-    OnnxValue given = importer_.input(node_, kLengths);
+    if (!node_.has_input(kLengths)) return;
+    OnnxValue given = node_.input(kLengths);
     if (given.is_constant()) {
-      const Ints lengths = importer_.constant(node_, kLengths).integers();
+      const Ints lengths = node_.constant(kLengths).integers();
       if (std::ranges::all_of(lengths, [&](std::int64_t n) { return n == layer_.time; })) return;
       if (std::ranges::any_of(lengths, [&](std::int64_t n) { return n < 0 || n > layer_.time; }))
         throw Error(
             fmt::format("expected sequence_lens of 0 to {}, the number of steps", layer_.time));
     }
-    given = importer_.to_plain(importer_.as_graph(given, ""));
+    given = node_.to_plain(given);
     if (given.rank() != 1 || given.shapes[0][0] != x_.shapes[0][0] ||
         given.shapes[1][0] != x_.shapes[1][0])
       throw Error("expected sequence_lens with one number for each sample");
     lengths_ = node(std::make_unique<Reshape>(Shape{-1, 1, 1}), {given});
-    OnnxConstant steps{{1, layer_.time, 1}, true, {}};
-    for (std::int64_t t = 0; t < layer_.time; ++t)
-      steps.elements.push_back({static_cast<float>(t), t});
-    OnnxValue counted;
-    counted.constant = std::make_shared<OnnxConstant>(std::move(steps));
-    steps_ = importer_.as_graph(counted, "");
+    steps_ = node_.numbers(whole_numbers({1, layer_.time, 1}, [](std::int64_t t) { return t; }));
   }
 
   /// The states before the first step of a direction, [batch, hidden] each; none where they are
   /// zero.
-  Values initial_states(std::int64_t direction, std::size_t count) {
+  OnnxValues initial_states(std::int64_t direction, std::size_t count) {
     bool zero = true;
     for (std::size_t i = kInitialState; i < kInitialState + count; ++i) {
-      if (!importer_.has_input(node_, i)) continue;
-      const OnnxValue& given = importer_.input(node_, i);
-      zero = zero && (given.is_constant() ? is_zero(importer_.constant(node_, i).tensor())
-                                          : is_zero(importer_.graph(), given.number));
+      if (!node_.has_input(i)) continue;
+      const OnnxValue& given = node_.input(i);
+      zero = zero && (given.is_constant() ? is_zero(node_.constant(i).tensor())
+                                          : is_zero(node_.importer().graph(), given.number));
     }
-    Values out;
+    OnnxValues out;
     for (std::size_t i = kInitialState; !zero && i < kInitialState + count; ++i)
       out.push_back(initial_state(i, direction));
     return out;
@@ -276,21 +265,19 @@ class RecurrentNode {
   OnnxValue initial_state(std::size_t index, std::int64_t direction) {
     const std::int64_t batch = layer_.batch_first ? 0 : 1;
     OnnxValue state;
-    if (importer_.has_input(node_, index)) {
-      state = importer_.input(node_, index);
+    if (node_.has_input(index)) {
+      state = node_.input(index);
       if (state.rank() != 3) throw Error("expected initial states of 3 axes");
       if (state.is_constant())
-        state.constant = std::make_shared<OnnxConstant>(one_sample(*held(state.constant), batch));
+        state.constant = value_of(one_sample(*held(state.constant), batch)).constant;
     } else {
       const Shape dims = layer_.batch_first ? Shape{1, layer_.directions, layer_.hidden}
                                             : Shape{layer_.directions, 1, layer_.hidden};
-      state.constant = std::make_shared<OnnxConstant>(OnnxConstant{
-          dims, false, std::vector<Folded>(static_cast<std::size_t>(element_count(dims)))});
+      state = value_of(real_numbers(dims, [](std::int64_t) { return 0.0f; }));
     }
-    state =
-        cut(importer_.to_plain(importer_.as_graph(state, "")), 1 - batch, direction, direction + 1);
+    state = cut(node_.to_plain(state), 1 - batch, direction, direction + 1);
     if (state.shapes[0] == state.shapes[1])
-      state = importer_.repeated(node_, state, static_cast<std::size_t>(batch));
+      state = node_.repeated(state, static_cast<std::size_t>(batch));
     return node(std::make_unique<Reshape>(Shape{-1, layer_.hidden}), {state});
   }
 
@@ -314,20 +301,19 @@ class RecurrentNode {
   }
 
   /// Y: [time, directions, batch, hidden], or [batch, time, directions, hidden].
-  OnnxValue whole(const Values& rows) {
+  OnnxValue whole(const OnnxValues& rows) {
     OnnxValue y = rows.size() == 1 ? rows[0] : node(std::make_unique<Concat>(2), rows);
     y = node(std::make_unique<Reshape>(Shape{0, 0, layer_.directions, layer_.hidden}), {y});
     return layer_.batch_first ? y : transposed(y, {1, 2, 0, 3});
   }
   /// Y_h and Y_c: [directions, batch, hidden], or [batch, directions, hidden].
-  OnnxValue ends(const Values& last) {
+  OnnxValue ends(const OnnxValues& last) {
     if (last.empty()) return {};
     const OnnxValue y = last.size() == 1 ? last[0] : node(std::make_unique<Concat>(1), last);
     return layer_.batch_first ? y : transposed(y, {1, 0, 2});
   }
 
-  OnnxImporter& importer_;
-  const OnnxNode& node_;
+  const NodeImport& node_;
   Layer layer_;
   std::string name_;
   Tensor weight_, recurrent_, bias_;
@@ -336,29 +322,29 @@ class RecurrentNode {
   OnnxValue steps_;                   ///< 0 to time - 1, [1, time, 1]
 };
 
-Values lstm(OnnxImporter& importer, const OnnxNode& node) {
+OnnxValues lstm(const NodeImport& node) {
   require_defaults(node, {"Sigmoid", "Tanh", "Tanh"});
-  const bool cells = importer.is_read(node, 2);
+  const bool cells = node.is_read(2);
   // ONNX's gates are i, o, f, c.
-  return RecurrentNode(importer, node, 4)
-      .results({.order = {0, 2, 3, 1}, .states = 2},
-               [&](const RecurrentOptions& o) { return std::make_unique<Lstm>(o, cells); });
+  return RecurrentNode(node, 4).results(
+      {.order = {0, 2, 3, 1}, .states = 2},
+      [&](const RecurrentOptions& o) { return std::make_unique<Lstm>(o, cells); });
 }
 
-Values gru(OnnxImporter& importer, const OnnxNode& node) {
+OnnxValues gru(const NodeImport& node) {
   require_defaults(node, {"Sigmoid", "Tanh"});
-  const bool after = integer_or(node, "linear_before_reset", 0) != 0;
-  return RecurrentNode(importer, node, 3)
-      .results({.order = {0, 1, 2}, .own_bias = after, .candidate = !after},
-               [&](const RecurrentOptions& o) { return std::make_unique<Gru>(o, after); });
+  const bool after = node->integer_or("linear_before_reset", 0) != 0;
+  return RecurrentNode(node, 3).results(
+      {.order = {0, 1, 2}, .own_bias = after, .candidate = !after},
+      [&](const RecurrentOptions& o) { return std::make_unique<Gru>(o, after); });
 }
 
-Values rnn(OnnxImporter& importer, const OnnxNode& node) {
-  const OnnxAttribute* given = node.find("activations");
+OnnxValues rnn(const NodeImport& node) {
+  const OnnxAttribute* given = node->find("activations");
   const bool rectified = given != nullptr && !given->texts.empty() &&
                          (given->texts[0] == "Relu" || given->texts[0] == "relu");
   require_defaults(node, {rectified ? "Relu" : "Tanh"});
-  return RecurrentNode(importer, node, 1).results({.order = {0}}, [&](const RecurrentOptions& o) {
+  return RecurrentNode(node, 1).results({.order = {0}}, [&](const RecurrentOptions& o) {
     return std::make_unique<Rnn>(o, rectified);
   });
 }

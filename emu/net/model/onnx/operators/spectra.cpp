@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "emu/net/math.hpp"
-#include "emu/net/model/onnx/arithmetic.hpp"
+#include "emu/net/model/onnx/importer.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/views.hpp"
 #include "formats/error.hpp"
@@ -10,22 +10,16 @@
 namespace numemu::net {
 namespace {
 
-using Values = std::vector<OnnxValue>;
-using Ints = std::vector<std::int64_t>;
-
 constexpr double kTwoPi = 0x1.921fb54442d18p+2;
 constexpr std::int64_t kLongest = 1 << 14;
 
-/// One number, input `index`.
-std::int64_t whole(OnnxImporter& importer, const OnnxNode& node, std::size_t index) {
-  const Ints given = importer.constant(node, index).integers();
-  if (given.size() != 1) throw Error(fmt::format("expected one number as input {}", index));
-  return given[0];
+std::int64_t whole(const NodeImport& node, std::size_t index) {
+  return node.one_integer(index, fmt::format("expected one number as input {}", index));
 }
 
 /// a0 - a1 cos(2 pi i / n) + a2 cos(4 pi i / n) for i = 0, 1, ..; n is one less where the window is
 /// not periodic.
-Values window(OnnxImporter& importer, const OnnxNode& node) {
+OnnxValues window(const NodeImport& node) {
   struct Row {
     std::string_view op;
     double a[3];
@@ -33,33 +27,28 @@ Values window(OnnxImporter& importer, const OnnxNode& node) {
   constexpr Row kWindows[] = {{"BlackmanWindow", {0.42, 0.5, 0.08}},
                               {"HammingWindow", {25.0 / 46, 21.0 / 46, 0}},
                               {"HannWindow", {0.5, 0.5, 0}}};
-  const Row& row = *std::ranges::find(kWindows, node.op_type, &Row::op);
-  const std::int64_t size = whole(importer, node, 0);
+  const Row& row = *std::ranges::find(kWindows, node->op_type, &Row::op);
+  const std::int64_t size = whole(node, 0);
   if (size < 1 || size > (1 << 24)) throw Error("expected a size from 1 to 2^24");
   const auto n = static_cast<double>(
-      std::max<std::int64_t>(1, size - (integer_or(node, "periodic", 1) != 0 ? 0 : 1)));
-  importer.hold(6 * size);
-  OnnxConstant values{{size}, false, {}};
-  for (std::int64_t i = 0; i < size; ++i) {
+      std::max<std::int64_t>(1, size - (node->integer_or("periodic", 1) != 0 ? 0 : 1)));
+  node.hold(6 * size);
+  return {value_of(real_numbers({size}, [&](std::int64_t i) {
     const auto angle = static_cast<float>(kTwoPi * static_cast<double>(i) / n);
-    values.elements.push_back(
-        {static_cast<float>(row.a[0] - row.a[1] * cos(angle) + row.a[2] * cos(2 * angle)), {}});
-  }
-  OnnxValue out;
-  out.constant = std::make_shared<OnnxConstant>(std::move(values));
-  return {out};
+    return static_cast<float>(row.a[0] - row.a[1] * cos(angle) + row.a[2] * cos(2 * angle));
+  }))};
 }
 
 /// x [.., n, parts] with real numbers (1 part) or complex ones (2) -> [.., bins, 2]: the sums of
 /// x[t] e^(-2 pi i t k / length), or with the opposite sign over length.
-OnnxValue transformed(OnnxImporter& importer, const OnnxNode& node, const OnnxValue& x,
-                      std::int64_t length, bool inverse, bool half) {
+OnnxValue transformed(const NodeImport& node, const OnnxValue& x, std::int64_t length, bool inverse,
+                      bool half) {
   const std::size_t rank = x.rank();
   const std::int64_t n = x.shapes[0][rank - 2], parts = x.shapes[0][rank - 1];
   const std::int64_t bins = half ? length / 2 + 1 : length;
   if ((parts != 1 && parts != 2) || n > kLongest || length < 1 || length > kLongest)
     throw Error("expected at most 2^14 real or complex numbers, two parts on the last axis");
-  importer.hold(bins * 2 * n * parts);
+  node.hold(bins * 2 * n * parts);
   Tensor weight({bins * 2, n * parts});
   for (std::int64_t k = 0; k < bins; ++k) {
     for (std::int64_t t = 0; t < std::min(n, length); ++t) {
@@ -81,65 +70,58 @@ OnnxValue transformed(OnnxImporter& importer, const OnnxNode& node, const OnnxVa
   flat.resize(rank - 1);
   flat.back() = {n * parts};
   auto op = std::make_unique<Linear>(std::move(weight), false);
-  const OnnxValue y = importer.add(importer.node_name(node), std::move(op),
-                                   {importer.reshape_to(node, x, flat)}, false);
+  const OnnxValue y = node.add(node.name(), std::move(op), {node.reshape_to(x, flat)}, false);
   flat.back() = {bins};
   flat.push_back({2});
-  return importer.reshape_to(node, y, flat);
+  return node.reshape_to(y, flat);
 }
 
-Values fourier(OnnxImporter& importer, const OnnxNode& node) {
-  OnnxValue x = importer.to_plain(importer.value(node));
+OnnxValues fourier(const NodeImport& node) {
+  OnnxValue x = node.plain();
   if (x.rank() < 2) throw Error("expected [.., n, parts]");
-  const std::int64_t given =
-      importer.has_input(node, 2) ? whole(importer, node, 2) : integer_or(node, "axis", 1);
-  const bool inverse = integer_or(node, "inverse", 0) != 0,
-             half = integer_or(node, "onesided", 0) != 0;
+  const std::int64_t given = node.has_input(2) ? whole(node, 2) : node->integer_or("axis", 1);
+  const bool inverse = node->integer_or("inverse", 0) != 0,
+             half = node->integer_or("onesided", 0) != 0;
   if (inverse && half) throw Error("an inverse transform of half of the bins is not supported");
   const std::int64_t axis = axis_in(given, x.rank()), last = std::ssize(x.shapes[0]) - 2;
   if (axis > last) throw Error("expected an axis before that of the parts");
   refuse_batch(x, axis, "a transform over");
-  const std::int64_t length = importer.has_input(node, 1)
-                                  ? whole(importer, node, 1)
-                                  : x.shapes[0][static_cast<std::size_t>(axis)];
-  Ints order;
-  for (std::int64_t i = 0; i < last + 2; ++i) order.push_back(i);
+  const std::int64_t length = node.has_input(1) ? whole(node, 1) : x.extent(axis);
+  Ints order = ascending(x.rank());
   std::swap(order[static_cast<std::size_t>(axis)], order[static_cast<std::size_t>(last)]);
   const auto turned = [&](const OnnxValue& value) {
-    return axis == last ? value : importer.add<Transpose>(node, {value}, false, order);
+    return axis == last ? value : node.add<Transpose>({value}, false, order);
   };
-  return {turned(transformed(importer, node, turned(x), length, inverse, half))};
+  return {turned(transformed(node, turned(x), length, inverse, half))};
 }
 
 /// Transforms of windows that begin every few steps of a signal [n, length, 1].
-Values short_fourier(OnnxImporter& importer, const OnnxNode& node) {
-  const OnnxValue x = importer.to_plain(importer.value(node));
+OnnxValues short_fourier(const NodeImport& node) {
+  const OnnxValue x = node.plain();
   if (x.rank() != 3 || x.shapes[0][2] != 1) throw Error("expected a real signal [n, length, 1]");
   refuse_batch(x, 1, "windows of");
-  const std::int64_t step = whole(importer, node, 1), steps = x.shapes[0][1];
+  const std::int64_t step = whole(node, 1), steps = x.shapes[0][1];
   std::int64_t length = 0;
-  if (importer.has_input(node, 2)) {
-    const std::vector<Extent> extents = importer.input(node, 2).extents();
+  if (node.has_input(2)) {
+    const std::vector<Extent> extents = node.input(2).extents();
     if (extents.size() != 1) throw Error("expected the window as a vector");
     length = extents[0].value;
   }
-  if (importer.has_input(node, 3)) length = whole(importer, node, 3);
+  if (node.has_input(3)) length = whole(node, 3);
   if (step < 1 || length < 1 || length > std::min(steps, kLongest))
     throw Error(
         "expected a step of at least 1 and windows of at most 2^14 steps, within the signal");
   const std::int64_t count = (steps - length) / step + 1;
-  importer.hold(2 * count * length);
+  node.hold(2 * count * length);
   Ints places;
   for (std::int64_t i = 0; i < count * length; ++i)
     places.push_back(i / length * step + i % length);
-  OnnxValue frames =
-      importer.add<Gather>(node, {x}, false, 1, std::move(places), Shape{count, length});
-  if (importer.has_input(node, 2)) {
-    const OnnxValue weights = importer.add<Reshape>(
-        node, {importer.to_plain(importer.value(node, 2))}, false, Shape{length, 1});
-    frames = OnnxArithmetic(importer, node).binary("multiply", frames, weights);
+  OnnxValue frames = node.add<Gather>({x}, false, 1, std::move(places), Shape{count, length});
+  if (node.has_input(2)) {
+    const OnnxValue weights = node.add<Reshape>({node.plain(2)}, false, Shape{length, 1});
+    frames = node.binary("multiply", frames, weights);
   }
-  return {transformed(importer, node, frames, length, false, integer_or(node, "onesided", 1) != 0)};
+  return {transformed(node, frames, length, false, node->integer_or("onesided", 1) != 0)};
 }
 
 }  // namespace

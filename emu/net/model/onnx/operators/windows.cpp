@@ -5,15 +5,13 @@
 
 #include "emu/net/model/onnx/importer.hpp"
 #include "emu/net/ops/conv.hpp"
+#include "emu/net/ops/lookup.hpp"
 #include "emu/net/ops/pool.hpp"
 #include "emu/net/ops/sampling.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::net {
 namespace {
-
-using Values = std::vector<OnnxValue>;
-using Ints = std::vector<std::int64_t>;
 
 constexpr std::int64_t kMost = 1 << 20, kMostPlaces = 1 << 24;
 
@@ -24,13 +22,13 @@ struct Windows {
 };
 
 /// Without auto_pad. `kernel` where the node gives none.
-Windows windows_of(const OnnxNode& node, const OnnxValue& image, Ints kernel) {
+Windows windows_of(const NodeImport& node, const OnnxValue& image, Ints kernel) {
   const std::size_t axes = image.rank() - 2;
   Windows w;
-  w.kernel = integers_or(node, "kernel_shape", std::move(kernel));
-  w.stride = integers_or(node, "strides", Ints(axes, 1));
-  w.dilation = integers_or(node, "dilations", Ints(axes, 1));
-  const Ints pads = integers_or(node, "pads", Ints(2 * axes, 0));
+  w.kernel = node->integers_or("kernel_shape", std::move(kernel));
+  w.stride = node->integers_or("strides", Ints(axes, 1));
+  w.dilation = node->integers_or("dilations", Ints(axes, 1));
+  const Ints pads = node->integers_or("pads", Ints(2 * axes, 0));
   if (w.kernel.size() != axes || w.stride.size() != axes || w.dilation.size() != axes ||
       pads.size() != 2 * axes)
     throw Error(fmt::format("expected windows over {} axes, as many as the image has", axes));
@@ -51,8 +49,8 @@ Windows windows_of(const OnnxNode& node, const OnnxValue& image, Ints kernel) {
 
 enum class AutoPad { none, upper, lower, valid };
 
-AutoPad auto_pad(const OnnxNode& node) {
-  const std::string_view name = text_or(node, "auto_pad", "NOTSET");
+AutoPad auto_pad(const NodeImport& node) {
+  const std::string_view name = node->text_or("auto_pad", "NOTSET");
   if (name == "NOTSET") return AutoPad::none;
   if (name == "SAME_UPPER") return AutoPad::upper;
   if (name == "SAME_LOWER") return AutoPad::lower;
@@ -68,7 +66,7 @@ void split_pads(Windows& w, std::size_t axis, std::int64_t total, bool upper) {
 }
 
 /// The windows of a convolution or pooling, with auto_pad.
-Windows padded_windows(const OnnxNode& node, const OnnxValue& image, Ints kernel) {
+Windows padded_windows(const NodeImport& node, const OnnxValue& image, Ints kernel) {
   Windows w = windows_of(node, image, std::move(kernel));
   const AutoPad automatic = auto_pad(node);
   for (std::size_t axis = 0; automatic != AutoPad::none && axis < w.axes(); ++axis) {
@@ -112,16 +110,16 @@ Tensor channels_last(Tensor w, std::int64_t groups, bool transposed) {
 }
 
 /// The operator with its weight and, where the options have one, its bias (input 2).
-OnnxValue add_conv(OnnxImporter& importer, const OnnxNode& node, const OnnxValue& x,
-                   const ConvOptions& options, Tensor weight, std::size_t input = 1) {
+OnnxValue add_conv(const NodeImport& node, const OnnxValue& x, const ConvOptions& options,
+                   Tensor weight, std::size_t input = 1) {
   auto op = std::make_unique<Conv>(options, std::move(weight));
-  if (options.bias) set_parameter(*op, 1, weights_of(importer, node, 2, 1));
-  return importer.add(importer.layer_name(node, input), std::move(op), {x}, true);
+  if (options.bias) set_parameter(*op, 1, node.weights(2, 1));
+  return node.add(node.layer_name(input), std::move(op), {x}, true);
 }
 
 /// `w` is [out, in / groups, k..].
-OnnxValue conv_of(OnnxImporter& importer, const OnnxNode& node, const OnnxValue& x, Tensor w,
-                  std::size_t weight, bool bias) {
+OnnxValue conv_of(const NodeImport& node, const OnnxValue& x, Tensor w, std::size_t weight,
+                  bool bias) {
   const Ints kernel(w.shape.begin() + 2, w.shape.end());
   const Windows windows = padded_windows(node, x, kernel);
   if (windows.kernel != kernel) throw Error("expected kernel_shape to be that of the weight");
@@ -129,7 +127,7 @@ OnnxValue conv_of(OnnxImporter& importer, const OnnxNode& node, const OnnxValue&
                 .out_channels = w.dim(0),
                 .axes = {},
                 .bias = bias,
-                .groups = integer_or(node, "group", 1)};
+                .groups = node->integer_or("group", 1)};
   if (o.groups < 1 || o.in_channels % o.groups != 0 || o.out_channels % o.groups != 0)
     throw Error(
         fmt::format("expected a group that divides {} channels and {} of the result, found {}",
@@ -141,48 +139,43 @@ OnnxValue conv_of(OnnxImporter& importer, const OnnxNode& node, const OnnxValue&
     o.axes.push_back({windows.kernel[i], windows.stride[i], windows.dilation[i], windows.before[i],
                       windows.after[i]});
   Tensor turned = channels_last(std::move(w), o.groups, false);
-  return add_conv(importer, node, x, o, std::move(turned), weight);
+  return add_conv(node, x, o, std::move(turned), weight);
 }
 
-Values conv(OnnxImporter& importer, const OnnxNode& node) {
-  const OnnxValue x = importer.to_image(importer.value(node));
-  return {conv_of(importer, node, x, weights_of(importer, node, 1, x.rank()), 1,
-                  importer.has_input(node, 2))};
+OnnxValues conv(const NodeImport& node) {
+  const OnnxValue x = node.image();
+  return {conv_of(node, x, node.weights(1, x.rank()), 1, node.has_input(2))};
 }
 
 }  // namespace
 
-OnnxValue integer_conv(OnnxImporter& importer, const OnnxNode& node, std::size_t zero,
-                       std::size_t weight, std::size_t weight_zero) {
-  const OnnxValue x = importer.to_image(without_zero_point(importer, node, zero));
-  Tensor w = weights_of(importer, node, weight, x.rank());
-  const std::vector<float> zeros = weight_zero_points(importer, node, weight_zero, w.dim(0));
+OnnxValue integer_conv(const NodeImport& node, std::size_t zero, std::size_t weight,
+                       std::size_t weight_zero) {
+  const OnnxValue x = node.to_image(without_zero_point(node, zero));
+  Tensor w = node.weights(weight, x.rank());
+  const std::vector<float> zeros = weight_zero_points(node, weight_zero, w.dim(0));
   const std::size_t each = w.data.size() / zeros.size();
   for (std::size_t i = 0; i < w.data.size(); ++i) w.data[i] -= zeros[i / each];
-  OnnxValue y = conv_of(importer, node, x, std::move(w), weight, false);
-  y.integer = true;
-  return y;
+  return as_whole(conv_of(node, x, std::move(w), weight, false));
 }
 
 namespace {
 
-Values conv_integer(OnnxImporter& importer, const OnnxNode& node) {
-  return {integer_conv(importer, node, 2, 1, 3)};
-}
+OnnxValues conv_integer(const NodeImport& node) { return {integer_conv(node, 2, 1, 3)}; }
 
 /// A convolution over the input spread by the stride, its taps in opposite order.
-Values conv_transpose(OnnxImporter& importer, const OnnxNode& node) {
-  const OnnxValue x = importer.to_image(importer.value(node));
-  Tensor w = weights_of(importer, node, 1, x.rank());  // [in, out / groups, k..]
+OnnxValues conv_transpose(const NodeImport& node) {
+  const OnnxValue x = node.image();
+  Tensor w = node.weights(1, x.rank());  // [in, out / groups, k..]
   const Ints kernel(w.shape.begin() + 2, w.shape.end());
   Windows windows = windows_of(node, x, kernel);
   if (windows.kernel != kernel) throw Error("expected kernel_shape to be that of the weight");
-  const std::int64_t groups = integer_or(node, "group", 1);
+  const std::int64_t groups = node->integer_or("group", 1);
   if (groups < 1 || groups > kMost || x.shapes[0].back() != w.dim(0) || w.dim(0) % groups != 0)
     throw Error(fmt::format("expected a weight of {} input channels in whole groups, found {}",
                             x.shapes[0].back(), w.dim(0)));
-  const Ints more = integers_or(node, "output_padding", Ints(windows.axes(), 0));
-  const Ints shape = integers_or(node, "output_shape", {});
+  const Ints more = node->integers_or("output_padding", Ints(windows.axes(), 0));
+  const Ints shape = node->integers_or("output_shape", {});
   const AutoPad automatic = auto_pad(node);
   // Some exporters write the whole shape.
   const std::size_t skipped = shape.size() == windows.axes() + 2 ? 2 : 0;
@@ -191,7 +184,7 @@ Values conv_transpose(OnnxImporter& importer, const OnnxNode& node) {
   ConvOptions o{.in_channels = w.dim(0),
                 .out_channels = w.dim(1) * groups,
                 .axes = {},
-                .bias = importer.has_input(node, 2),
+                .bias = node.has_input(2),
                 .groups = groups};
   for (std::size_t i = 0; i < windows.axes(); ++i) {
     if (more[i] < 0 || more[i] > kMost) throw Error("expected output_padding from 0 to 2^20");
@@ -217,11 +210,11 @@ Values conv_transpose(OnnxImporter& importer, const OnnxNode& node) {
     o.axes.push_back(axis);
   }
   Tensor turned = channels_last(std::move(w), groups, true);
-  return {add_conv(importer, node, x, o, std::move(turned))};
+  return {add_conv(node, x, o, std::move(turned))};
 }
 
-PoolOptions pool_options(const OnnxNode& node, const OnnxValue& image) {
-  if (node.find("kernel_shape") == nullptr) throw Error("expected kernel_shape");
+PoolOptions pool_options(const NodeImport& node, const OnnxValue& image) {
+  if (node->find("kernel_shape") == nullptr) throw Error("expected kernel_shape");
   Windows w = padded_windows(node, image, {});
   for (Ints* list : {&w.kernel, &w.stride, &w.dilation})
     list->insert(list->begin(), 3 - list->size(), 1);
@@ -233,53 +226,93 @@ PoolOptions pool_options(const OnnxNode& node, const OnnxValue& image) {
   o.pad_back = w.after[0], o.pad_bottom = w.after[1], o.pad_right = w.after[2];
   o.dilation_depth = w.dilation[0], o.dilation_height = w.dilation[1];
   o.dilation_width = w.dilation[2];
-  o.ceil_mode = integer_or(node, "ceil_mode", 0) != 0;
-  o.count_include_pad = integer_or(node, "count_include_pad", 0) != 0;
+  o.ceil_mode = node->integer_or("ceil_mode", 0) != 0;
+  o.count_include_pad = node->integer_or("count_include_pad", 0) != 0;
   return o;
 }
 
-OnnxValue image_of(OnnxImporter& importer, const OnnxNode& node) {
-  return importer.to_image(importer.value(node));
-}
-
-Values max_pool(OnnxImporter& importer, const OnnxNode& node) {
-  const OnnxValue x = image_of(importer, node);
+OnnxValues max_pool(const NodeImport& node) {
+  const OnnxValue x = node.image();
   const PoolOptions options = pool_options(node, x);
-  Values out{importer.add<MaxPool>(node, {x}, true, options)};
-  if (!importer.is_read(node, 1)) return out;
+  OnnxValues out{node.add<MaxPool>({x}, true, options)};
+  if (!node.is_read(1)) return out;
   refuse_batch(x, 0, "the places of maxima in");  // places count through all samples
   if (element_count(x.shapes[0]) > kMostPlaces)
     throw Error("expected at most 2^24 elements, whose places float32 holds");
-  out.push_back(importer.add<MaxPoolPlaces>(node, {x}, true, options,
-                                            integer_or(node, "storage_order", 0) != 0));
+  out.push_back(
+      node.add<MaxPoolPlaces>({x}, true, options, node->integer_or("storage_order", 0) != 0));
   out.back().integer = true;
   return out;
 }
 
-Values average_pool(OnnxImporter& importer, const OnnxNode& node) {
-  const OnnxValue x = image_of(importer, node);
-  return {importer.add<AveragePool>(node, {x}, true, pool_options(node, x))};
+/// Zeros, with the elements at the places that MaxPool gave.
+OnnxValues max_unpool(const NodeImport& node) {
+  const OnnxValue x = node.plain(), places = node.plain(1);
+  every_axis(x, "the places of maxima in");
+  Shape shape = x.shapes[0];
+  const Ints kernel = node->integers_or("kernel_shape", {});
+  const std::size_t axes = kernel.size();
+  const Ints stride = node->integers_or("strides", Ints(axes, 1)),
+             pads = node->integers_or("pads", Ints(2 * axes, 0));
+  if (shape.size() < 3 || axes + 2 != shape.size() || stride.size() != axes ||
+      pads.size() != 2 * axes)
+    throw Error("expected a kernel, strides and pads for each axis of the maps");
+  const auto out_of_range = [](std::int64_t n) { return n < 0 || n > kMost; };
+  for (const Ints& sizes : {shape, kernel, stride, pads})
+    if (std::ranges::any_of(sizes, out_of_range))
+      throw Error("expected sizes, strides and pads from 0 to 2^20");
+  Shape own = shape;  // in which the places count
+  for (std::size_t i = 0; i < axes; ++i)
+    own[i + 2] = (shape[i + 2] - 1) * stride[i] + kernel[i] - pads[i] - pads[i + axes];
+  Shape target = own;
+  if (node.has_input(2)) target = node.constant(2).integers();
+  for (const Shape& maps : {own, target}) {
+    if (maps.size() != shape.size() ||
+        std::ranges::any_of(maps, [](std::int64_t n) { return n < 1 || n > kMost; }) ||
+        element_count(maps) > kMostPlaces)
+      throw Error("expected maps of 1 to 2^24 elements, whose places float32 holds");
+  }
+  const std::int64_t count = element_count(shape), total = element_count(own);
+  node.hold(7 * total);
+  const auto flat = [&](const OnnxValue& value) {
+    return node.add<Reshape>({value}, false, Shape{count});
+  };
+  OnnxValue y = node.add<IndexedScatter>(
+      {node.numbers(real_numbers({total}, [](std::int64_t) { return 0.0f; })), flat(places),
+       flat(x)},
+      false, IndexedOptions{.axis = 0}, false);
+  y = node.add<Reshape>({y}, false, own);
+  if (own == target) return {y};
+  // A larger map has zeros behind.
+  Ints behind;
+  for (std::size_t i = 0; i < own.size(); ++i) behind.push_back(target[i] - own[i]);
+  return {node.add<Pad>({y}, false, Ints(own.size(), 0), behind)};
 }
 
-Values global_average_pool(OnnxImporter& importer, const OnnxNode& node) {
-  return {importer.add<GlobalAveragePool>(node, {image_of(importer, node)}, true)};
+OnnxValues average_pool(const NodeImport& node) {
+  const OnnxValue x = node.image();
+  return {node.add<AveragePool>({x}, true, pool_options(node, x))};
 }
 
-Values global_max_pool(OnnxImporter& importer, const OnnxNode& node) {
-  const OnnxValue x = image_of(importer, node);
+OnnxValues global_average_pool(const NodeImport& node) {
+  return {node.add<GlobalAveragePool>({node.image()}, true)};
+}
+
+OnnxValues global_max_pool(const NodeImport& node) {
+  const OnnxValue x = node.image();
   Ints size(x.shapes[0].begin() + 1, x.shapes[0].end() - 1);
   size.insert(size.begin(), 3 - size.size(), 1);
   PoolOptions o;
   o.kernel_depth = size[0], o.kernel_height = size[1], o.kernel_width = size[2];
-  return {importer.add<MaxPool>(node, {x}, true, o)};
+  return {node.add<MaxPool>({x}, true, o)};
 }
 
-Values grid_sample(OnnxImporter& importer, const OnnxNode& node) {
+OnnxValues grid_sample(const NodeImport& node) {
   using Mode = GridSampleOptions::Mode;
   using Border = GridSampleOptions::Border;
   GridSampleOptions o;
-  const std::string_view mode = text_or(node, "mode", "linear");
-  const std::string_view border = text_or(node, "padding_mode", "zeros");
+  const std::string_view mode = node->text_or("mode", "linear");
+  const std::string_view border = node->text_or("padding_mode", "zeros");
   if (mode == "nearest") {
     o.mode = Mode::nearest;
   } else if (mode != "linear" && mode != "bilinear") {
@@ -292,9 +325,9 @@ Values grid_sample(OnnxImporter& importer, const OnnxNode& node) {
   } else if (border != "zeros") {
     throw Error("expected a known padding_mode");
   }
-  o.align_corners = integer_or(node, "align_corners", 0) != 0;
-  const OnnxValue grid = importer.to_plain(importer.value(node, 1));
-  return {importer.add<GridSample>(node, {image_of(importer, node), grid}, true, o)};
+  o.align_corners = node->integer_or("align_corners", 0) != 0;
+  const OnnxValue grid = node.plain(1);
+  return {node.add<GridSample>({node.image(), grid}, true, o)};
 }
 
 }  // namespace
@@ -309,6 +342,7 @@ const OnnxHandlers& onnx_windows_handlers() {
       {"GlobalMaxPool", global_max_pool},
       {"GridSample", grid_sample},
       {"MaxPool", max_pool},
+      {"MaxUnpool", max_unpool},
   };
   return kHandlers;
 }

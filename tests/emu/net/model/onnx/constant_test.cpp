@@ -90,15 +90,15 @@ OnnxNode node_of_all_kinds() {
 
 TEST_CASE("attributes are read by name and type, else the default", "[fast]") {
   const OnnxNode node = node_of_all_kinds();
-  CHECK(integer_or(node, "axis", 7) == -2);
-  CHECK(integer_or(node, "other", 7) == 7);
-  CHECK(integer_or(node, "alpha", 7) == 7);
-  CHECK(number_or(node, "alpha", 7) == 0.25f);
-  CHECK(number_or(node, "axis", 7) == 7);
-  CHECK(text_or(node, "mode", "none") == "linear");
-  CHECK(text_or(node, "axes", "none") == "none");
-  CHECK(integers_or(node, "axes", {9}) == Ints{1, -1});
-  CHECK(integers_or(node, "mode", {9}) == Ints{9});
+  CHECK(node.integer_or("axis", 7) == -2);
+  CHECK(node.integer_or("other", 7) == 7);
+  CHECK(node.integer_or("alpha", 7) == 7);
+  CHECK(node.number_or("alpha", 7) == 0.25f);
+  CHECK(node.number_or("axis", 7) == 7);
+  CHECK(node.text_or("mode", "none") == "linear");
+  CHECK(node.text_or("axes", "none") == "none");
+  CHECK(node.integers_or("axes", {9}) == Ints{1, -1});
+  CHECK(node.integers_or("mode", {9}) == Ints{9});
 }
 
 TEST_CASE("numbers come from an input or in older operator sets from an attribute", "[fast]") {

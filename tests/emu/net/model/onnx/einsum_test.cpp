@@ -1,10 +1,10 @@
 // Equations of Einsum: labels, ellipsis, the result that is not written.
-#include "emu/net/model/onnx/einsum_equation.hpp"
+#include "emu/net/model/onnx/einsum.hpp"
 
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 
-namespace einsum_equation_test {
+namespace einsum_test {
 
 using Terms = std::vector<std::string>;
 
@@ -25,4 +25,4 @@ TEST_CASE("equations that are none are refused", "[fast]") {
   CHECK_THROWS_AS(numemu::net::parse_equation(std::string(201, 'i')), numemu::Error);
 }
 
-}  // namespace einsum_equation_test
+}  // namespace einsum_test

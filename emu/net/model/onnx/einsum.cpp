@@ -1,20 +1,51 @@
-#include "emu/net/model/onnx/einsum_pairs.hpp"
+#include "emu/net/model/onnx/einsum.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <functional>
+#include <map>
 #include <optional>
 #include <set>
-#include <string>
 #include <utility>
-#include <vector>
 
-#include "emu/net/model/onnx/einsum_equation.hpp"
+#include "emu/net/model/onnx/importer.hpp"
 #include "emu/net/model/onnx/writer.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::net {
+
+EinsumEquation parse_equation(std::string_view text) {
+  constexpr std::size_t kLongest = 200;
+  if (text.size() > kLongest) throw Error("expected an equation of at most 200 characters");
+  EinsumEquation equation{{""}, ""};
+  bool has_result = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    std::string& term = has_result ? equation.result : equation.terms.back();
+    if (c == ' ') continue;
+    if (c == ',' && !has_result) {
+      equation.terms.emplace_back();
+    } else if (text.substr(i, 2) == "->" && !has_result) {
+      has_result = true;
+      ++i;
+    } else if (text.substr(i, 3) == "..." && term.find('.') == std::string::npos) {
+      term += '.';
+      i += 2;
+    } else if ((c | 32) >= 'a' && (c | 32) <= 'z') {
+      term += c;
+    } else {
+      throw Error(fmt::format("expected letters, commas, '...' and '->', found '{}'",
+                              printable(text.substr(i, 1))));
+    }
+  }
+  if (has_result) return equation;
+  std::map<char, int> uses;
+  for (const std::string& term : equation.terms)
+    for (const char c : term) ++uses[c];
+  for (const auto& [label, count] : uses)  // '.' comes before letters
+    if (label == '.' || count == 1) equation.result += label;
+  return equation;
+}
+
 namespace {
 
 /// Nothing where the importer has no product for it: an ellipsis, a label twice in a term.
@@ -37,7 +68,7 @@ bool is_long(const OnnxNode& node) {
 
 class Pairs {
  public:
-  explicit Pairs(const OnnxModel& model) : model_(model) {
+  explicit Pairs(const OnnxModel& model) {
     for (const OnnxNode& node : model.graph.nodes) {
       names_.insert(node.inputs.begin(), node.inputs.end());
       names_.insert(node.outputs.begin(), node.outputs.end());
@@ -54,18 +85,11 @@ class Pairs {
     std::string left(node.inputs[0]), labels = equation->terms[0];
     for (std::size_t i = 1; i < node.inputs.size(); ++i) {
       const bool last = i + 1 == node.inputs.size();
-      const std::string& right = equation->terms[i];
-      // What a later operand has, in its order, then what the result has.
-      std::string next = last ? equation->result : "";
-      for (std::size_t k = i + 1; !last && k <= node.inputs.size(); ++k) {
-        for (const char c : k < node.inputs.size() ? equation->terms[k] : equation->result)
-          if ((labels + right).find(c) != std::string::npos && next.find(c) == std::string::npos)
-            next += c;
-      }
+      const std::string next = labels_after(labels, equation->terms, i, equation->result);
       const std::string result =
           last ? std::string(node.outputs[0]) : free_name(fmt::format("{}.{}", node.outputs[0], i));
       to.node("Einsum", node.name, {left, std::string(node.inputs[i])}, result,
-              {{"equation", fmt::format("{},{}->{}", labels, right, next)}});
+              {{"equation", fmt::format("{},{}->{}", labels, equation->terms[i], next)}});
       left = result;
       labels = next;
     }
@@ -78,7 +102,6 @@ class Pairs {
     return wanted;
   }
 
-  const OnnxModel& model_;
   std::set<std::string, std::less<>> names_, constants_;
 };
 
@@ -89,40 +112,15 @@ OnnxModel with_einsum_pairs(OnnxModel model) {
   Pairs pairs(model);
   std::size_t at = 0;
   const std::string out =
-      with_graph_fields(model.path,
-                        {reinterpret_cast<const char*>(model.bytes.data()),
-                         static_cast<std::size_t>(model.bytes.size())},
-                        [&](const WireReader&, const WireField& part, std::string& graph) {
-                          if (part.number != kNodeOfGraph) return put_field(graph, part);
+      with_graph_fields(WireReader(model.path, model.text()), graph_field::kNode,
+                        [&](const WireField& field, std::string& graph) {
                           const OnnxNode& node = model.graph.nodes.at(at++);
                           OnnxWriter chain;
                           if (!is_long(node) || !pairs.write(node, chain))
-                            return put_field(graph, part);
+                            return put_field(graph, field);
                           graph += chain.body();
                         });
-  Bytes bytes(static_cast<std::int64_t>(out.size()));
-  std::ranges::copy(out, reinterpret_cast<char*>(bytes.data()));
-  return parse_onnx(model.path, std::move(bytes), true);
-}
-
-std::string with_own_names(const std::string& path, const std::string& model) {
-  std::set<std::string, std::less<>> names;
-  return with_graph_fields(path, model,
-                           [&](const WireReader& parts, const WireField& part, std::string& graph) {
-                             if (part.number != kNodeOfGraph) return put_field(graph, part);
-                             std::string node;
-                             WireReader members = parts.message(part, "a node");
-                             for (WireField member; members.next(member);) {
-                               if (member.number != kNameOfNode || member.bytes.empty()) {
-                                 put_field(node, member);
-                                 continue;
-                               }
-                               std::string name(member.bytes);
-                               while (!names.insert(name).second) name += "_";
-                               put_bytes(node, kNameOfNode, name);
-                             }
-                             put_bytes(graph, kNodeOfGraph, node);
-                           });
+  return parse_onnx(model.path, out, true);
 }
 
 }  // namespace numemu::net
