@@ -96,6 +96,16 @@ TrainTrial TrainingPlan::trial_of(std::size_t method, std::uint64_t seed) const 
   return one;
 }
 
+void TrainingPlan::require_trainable(const net::Dataset& set) const {
+  for (std::size_t m = 0; m < methods.size(); ++m) {
+    try {
+      experiments::require_trainable(trial_of(m, seeds.empty() ? 0 : seeds.front()), set);
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}{}: {}", prefix, methods[m].name, error.what()), error.kind());
+    }
+  }
+}
+
 Json TrainingPlan::point(std::size_t method, std::uint64_t seed, const net::Dataset& set) const {
   Json point = point_of(trial_of(method, seed), set);
   point.update(methods[method].counted);
@@ -288,10 +298,8 @@ void require_trainable(const ExperimentRun& run, const net::Dataset& data,
   for (const std::string& name : c.recipes) {
     const TrainingPlan plan = c.plan(run, name);
     for (std::size_t m = 0; m < plan.methods.size(); ++m) {
-      const TrainTrial trial = plan.trial_of(m, run.seed);
-      const net::Graph graph = initial_network(trial, data);
       try {
-        policies::RecipeNumerics(parsed_recipe(trial), graph).require_trainable("training");
+        require_trainable(plan.trial_of(m, run.seed), data, "training");
       } catch (const Error& error) {
         throw usage_error(
             fmt::format("--set: recipes: {} on {}: {}", name, c.trial.net, error.what()));

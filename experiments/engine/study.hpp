@@ -199,6 +199,8 @@ struct TrainingPlan {
 
   std::vector<std::string> names() const;
   TrainTrial trial_of(std::size_t method, std::uint64_t seed) const;
+  /// Throws Error naming a method whose recipe cannot train the network.
+  void require_trainable(const net::Dataset&) const;
   /// point_of() the trial, and what the method counts.
   Json point(std::size_t method, std::uint64_t seed, const net::Dataset&) const;
 };
@@ -208,6 +210,7 @@ struct TrainingPlan {
 template <class Measured, class Measure>
 Study<Measured> run_training_study(const ExperimentRun& run, const net::Dataset& data,
                                    const TrainingPlan& plan, const Measure& measure) {
+  plan.require_trainable(data);
   return run_study<Measured>(run, {plan.names(), plan.seeds, plan.at_once, plan.prefix},
                              [&](std::size_t method, std::uint64_t seed) -> StudyRun<Measured> {
                                return {plan.point(method, seed, data),

@@ -126,6 +126,13 @@ net::Dataset restricted(const net::Dataset& data, std::int64_t train_samples, bo
                                     .test = data.test_count()})};
 }
 
+void require_trainable(const TrainTrial& trial, const net::Dataset& data,
+                       const std::string& where) {
+  const policies::Recipe recipe = parsed_recipe(trial);
+  net::Graph graph = initial_network(trial, data);
+  policies::StagedNumerics(recipe, graph, where).require_options(where, options_of(trial, recipe));
+}
+
 TrainOutcome run_train_trial(const TrainTrial& trial, const net::Dataset& whole) {
   const policies::Recipe recipe = parsed_recipe(trial);
   const net::TrainOptions options = options_of(trial, recipe);

@@ -108,6 +108,10 @@ struct TrainOutcome {
 /// than the options, for a start that does not fit the network, and for more samples than there
 /// are.
 TrainOutcome run_train_trial(const TrainTrial&, const net::Dataset&);
+/// Throws Error, which says `where`, where run_train_trial() would refuse the recipe; trains
+/// nothing.
+void require_trainable(const TrainTrial&, const net::Dataset&,
+                       const std::string& where = "recipe of a training trial");
 
 /// The trial as the point of a Trial: everything but what is called, and the identity of
 /// the data. A start is there, as a digest, only where one is given.

@@ -217,8 +217,7 @@ void add_propagation(const ExperimentRun& run, const net::Dataset& data, Conclus
       .y = "projection on the dense gradient"};
   for (const char* rule : kPropagated) {
     policies::RecipeNumerics numerics(
-        policies::Recipe::make(recipe_of({rule, "", ""}, layers.back()), "recipe of mvue",
-                               run.seed),
+        policies::Recipe::make(recipe_of({rule, "", ""}, graph), "recipe of mvue", run.seed),
         graph);
     const bool unbiased = policies::parse_mask(rule).rule->unbiased;
     std::map<std::string, std::vector<double>> projections;
@@ -308,10 +307,10 @@ TrainingPlan plan_of(const ExperimentRun& run, const net::Dataset& data,
   plan.data = settings.text("data");
   plan.seeds = seeds_of(run);
   plan.at_once = true;
-  const std::string output = net::gemm_layer_names(initial_network(plan.trial, data)).back();
+  const net::Graph graph = initial_network(plan.trial, data);
   plan.methods.push_back({"dense", Json::object()});
   for (const TrainedMethod& method : compared)
-    plan.methods.push_back({method.name, recipe_of(method.pruning, output)});
+    plan.methods.push_back({method.name, recipe_of(method.pruning, graph)});
   plan.trial.tests = settings.integer("tests");
   return plan;
 }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "emu/net/gemm_layers.hpp"
 #include "emu/stats/interval.hpp"
 #include "experiments/engine/study.hpp"
 #include "formats/analysis/normal_law.hpp"
@@ -299,7 +300,8 @@ Json role(const Json& mask_text) { return {{"format", nullptr}, {"mask", mask_te
 
 }  // namespace
 
-Json recipe_of(const Pruning& pruning, const std::string& output) {
+Json recipe_of(const Pruning& pruning, const net::Graph& graph) {
+  const std::vector<net::GemmLayer> layers = net::gemm_layers(graph);
   const std::string_view along_batch = ",axis=batch,remainder=pad";
   const Json dense = role(nullptr);
   Json recipe = {
@@ -309,12 +311,18 @@ Json recipe_of(const Pruning& pruning, const std::string& output) {
          {{"dgrad", role(mask(pruning.dgrad, along_batch))},
           {"wgrad", role(mask(pruning.wgrad, along_batch))}}}}},
       {"layers",
-       Json::array({{{"match", output},
+       Json::array({{{"match", layers.back().name},
                      {"roles",
                       {{"weight", dense}, {"gradient", {{"dgrad", dense}, {"wgrad", dense}}}}}}})}};
   if (!pruning.activation.empty()) {
     recipe["roles"]["activation"] = role(mask(pruning.activation, ",remainder=pad"));
     recipe["layers"][0]["roles"]["activation"] = dense;
+    for (const net::GemmLayer& layer : layers) {
+      if (layer.weight != nullptr) continue;
+      Json entry = {{"match", layer.name}};
+      entry["roles"]["activation"] = dense;
+      recipe["layers"].push_back(std::move(entry));
+    }
   }
   return recipe;
 }

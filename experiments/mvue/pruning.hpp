@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "emu/net/data/dataset.hpp"
+#include "emu/net/graph.hpp"
 #include "emu/unit/sparse/pattern.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "formats/analysis/distribution.hpp"
@@ -85,9 +86,10 @@ struct Pruning {
   std::string activation = {};  ///< "greedy(2:4)"
 };
 
-/// A float32 recipe with these masks everywhere but in the layer `output`. Gradients are pruned
-/// along batch and space; tails as if zeros followed.
-Json recipe_of(const Pruning&, const std::string& output);
+/// A float32 recipe with these masks everywhere but in the last layer of the network; activations
+/// are pruned where they meet a weight. Gradients are pruned along batch and space; tails as if
+/// zeros followed.
+Json recipe_of(const Pruning&, const net::Graph&);
 
 /// Numbers of known laws: mean, variance and noise-to-signal ratio against closed forms (settings
 /// samples, draws).

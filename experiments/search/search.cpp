@@ -12,6 +12,7 @@
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/run_points.hpp"
 #include "experiments/engine/trials.hpp"
+#include "experiments/report/judged_evaluation.hpp"
 #include "experiments/report/pairs.hpp"
 #include "experiments/report/record.hpp"
 #include "experiments/search/cheapest.hpp"

@@ -40,7 +40,7 @@ double hard_error(const float* x, std::int64_t n, double threshold) {
 extern const MaskRule mask_hard = {
     "hard",
     "below a threshold: 0; P of the non-zero elements lie below it",
-    "the contrast to stochastic pruning; specs/sparsity.md",
+    "Ye et al., accelerating CNN training by pruning activation gradients: the contrast there",
     MaskSpan::tensor,
     /*random=*/false,
     /*unbiased=*/false,

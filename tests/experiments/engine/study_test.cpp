@@ -3,6 +3,7 @@
 #include "experiments/engine/study.hpp"
 
 #include <cmath>
+#include <filesystem>
 
 #include "emu/net/train/options.hpp"
 #include "emu/stats/paired.hpp"
@@ -103,6 +104,16 @@ TEST_CASE("methods are compared seed by seed", "[fast]") {
   const TrainingTable again = compare(folder.path(), plan);
   CHECK(again.table.rows == table.rows);
   CHECK(test::read_file(folder / "trials.jsonl") == rows);
+}
+
+TEST_CASE("a method that cannot train is refused before the others are trained", "[fast]") {
+  const test::TemporaryFolder folder;
+  TrainingPlan plan = small_plan();
+  plan.methods[2] = {"narrow", {{"layers", {{{"match", "conv9"}, {"roles", Json::object()}}}}}};
+  CHECK_THAT(
+      message_of([&] { compare(folder.path(), plan); }),
+      Contains("narrow: recipe of a training trial") && Contains("'conv9' matches no layer"));
+  CHECK_FALSE(std::filesystem::exists(folder.path() + "/trials.jsonl"));
 }
 
 TEST_CASE("one seed has no interval, and plans without methods are refused", "[fast]") {

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "emu/net/data/glyphs/glyphs.hpp"
+#include "emu/net/gemm_layers.hpp"
+#include "emu/net/nets.hpp"
 #include "emu/stats/laws.hpp"
 #include "emu/stats/mean.hpp"
 #include "experiments/engine/train_trial.hpp"
@@ -19,6 +21,7 @@
 #include "policies/mask/kept_bits.hpp"
 #include "policies/mask/mvue_variance.hpp"
 #include "policies/mask/rules/greedy.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 #include "policies/recipe/recipe.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/smoke_run.hpp"
@@ -179,7 +182,8 @@ TEST_CASE("a pruned sample: no bias, the closed form; and bias where there is so
 }
 
 TEST_CASE("recipes prune everything but the output layer", "[fast]") {
-  Json json = recipe_of({"greedy(1:2)", "mvue(2:4)", "transposable(2:4,refresh=40)"}, "fc3");
+  const net::Graph graph = net::build_net("mlp", {1, 28, 28}, 10);
+  Json json = recipe_of({"greedy(1:2)", "mvue(2:4)", "transposable(2:4,refresh=40)"}, graph);
   json["numemu_recipe"] = 1;
   const policies::Recipe recipe = policies::Recipe::parse(json, "test");
   const policies::LayerRecipe hidden = recipe.layer("fc1"), output = recipe.layer("fc3");
@@ -194,6 +198,19 @@ TEST_CASE("recipes prune everything but the output layer", "[fast]") {
   CHECK_FALSE(output.masks[policies::RolePart::gradient_dgrad]);
   CHECK_FALSE(output.masks[policies::RolePart::gradient_wgrad]);
   CHECK_FALSE(output.masks[policies::RolePart::weight]);
+}
+
+TEST_CASE("activations are pruned where they meet a weight", "[fast]") {
+  const net::Graph graph = net::build_net("char-transformer", {32}, 40);
+  const policies::Recipe recipe =
+      policies::Recipe::make(recipe_of({"", "", "", "greedy(2:4)"}, graph), "test", 0);
+  const std::vector<net::GemmLayer> layers = net::gemm_layers(graph);
+  for (const net::GemmLayer& layer : layers) {
+    INFO(layer.name);
+    const bool pruned = layer.weight != nullptr && layer.name != layers.back().name;
+    CHECK(recipe.layer(layer.name).masks[policies::RolePart::activation].has_value() == pruned);
+  }
+  CHECK_NOTHROW(policies::RecipeNumerics(recipe, graph).require_trainable("test"));
 }
 
 // Gradients of networks: their means and variances, layer by layer.

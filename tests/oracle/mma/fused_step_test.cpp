@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "emu/oracle/dots/dots.hpp"
+#include "emu/oracle/identify/questions.hpp"
 #include "emu/oracle/probes/probes.hpp"
 #include "emu/unit/description/fields.hpp"
 #include "emu/unit/unit.hpp"

@@ -9,6 +9,15 @@
 
 namespace numemu::policies::testing {
 
+/// Whether a's row-major string of bits is the larger one: the earlier positions are kept.
+inline bool keeps_earlier(const TileMask& a, const TileMask& b) {
+  for (int i = 0; i < a.size; ++i) {
+    const std::uint32_t differ = a.rows[i] ^ b.rows[i];
+    if (differ != 0) return a(i, std::countr_zero(differ));
+  }
+  return false;
+}
+
 /// Rows of `size` bits with `kept` set, those that keep earlier columns first.
 inline std::vector<std::uint32_t> rows_of(int size, int kept) {
   std::vector<std::uint32_t> rows;
