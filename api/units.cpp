@@ -383,11 +383,11 @@ TracedOutput trace(const Product& p, const Place& place) {
   return {*p.unit, g, place.i, place.j, std::move(steps)};
 }
 
-ProductComparison compare(const Product& product, const Array& given, std::size_t worst) {
+Comparison compare(const Product& product, const Array& given, std::size_t worst) {
   require_results(product, given, "results");
   const Results results(product, given);
   std::vector<Difference> all = results.differences();
-  ProductComparison comparison;
+  Comparison comparison;
   comparison.product = &product;
   comparison.outputs = product.batch.outputs();
   comparison.differ = std::ssize(all);
@@ -412,30 +412,30 @@ ProductComparison compare(const Product& product, const Array& given, std::size_
   return comparison;
 }
 
-ProductComparison compare(const Product& product, UnitPtr other, std::size_t worst) {
+Comparison compare(const Product& product, UnitPtr other, std::size_t worst) {
   check_comparable(*product.unit, *other, product.batch.first);
   Array results(product.d.type, product.d.shape);
   unit::Batch batch = product.batch;
   batch.first.d = results.data.data();
   unit::multiply_batch(*other, batch);
-  ProductComparison comparison = compare(product, results, worst);
+  Comparison comparison = compare(product, results, worst);
   comparison.other = std::move(other);
   return comparison;
 }
 
-ProductComparison compare(const Product& product, const std::string& other, std::size_t worst) {
+Comparison compare(const Product& product, const std::string& other, std::size_t worst) {
   described(*product.unit);
   return is_results_file(other) ? compare(product, read_result(product, other), worst)
                                 : compare(product, open_unit(other), worst);
 }
 
-std::vector<std::string> explain(const ProductComparison& comparison, const ComparedOutput& one) {
+std::vector<std::string> explain(const Comparison& comparison, const ComparedOutput& one) {
   const Product& p = *comparison.product;
   return unit::explain_result(*p.unit->description(), product_of(p, one.place), one.place.i,
                               one.place.j, one.output, one.given);
 }
 
-unit::Divergence find_divergence(const ProductComparison& comparison, const ComparedOutput& one) {
+unit::Divergence find_divergence(const Comparison& comparison, const ComparedOutput& one) {
   const Product& p = *comparison.product;
   return unit::find_divergence(*p.unit->description(), *comparison.other->description(),
                                product_of(p, one.place), one.place.i, one.place.j, one.output);

@@ -215,7 +215,7 @@ struct ComparedOutput {
 };
 
 /// D of a unit that was multiplied beside results made elsewhere, or beside another unit's.
-struct ProductComparison {
+struct Comparison {
   const Product* product = nullptr;
   UnitPtr other = {};  ///< null: results are compared
   std::int64_t outputs = 0, differ = 0;
@@ -225,14 +225,14 @@ struct ProductComparison {
   std::vector<ComparedOutput> worst;
 };
 /// The `worst` that differ most are kept. Throws Error where the two cannot be compared.
-ProductComparison compare(const Product&, const Array& results, std::size_t worst = 5);
-ProductComparison compare(const Product&, UnitPtr other, std::size_t worst = 5);
+Comparison compare(const Product&, const Array& results, std::size_t worst = 5);
+Comparison compare(const Product&, UnitPtr other, std::size_t worst = 5);
 /// With the results of a file NAME.npy, else with a unit that open_unit() finds.
-ProductComparison compare(const Product&, const std::string& other, std::size_t worst = 5);
+Comparison compare(const Product&, const std::string& other, std::size_t worst = 5);
 inline bool is_results_file(const std::string& other) { return other.ends_with(".npy"); }
 /// Of results: what the unit's steps tell about one, in lines.
-std::vector<std::string> explain(const ProductComparison&, const ComparedOutput&);
+std::vector<std::string> explain(const Comparison&, const ComparedOutput&);
 /// Of units: the steps in which the two part.
-unit::Divergence find_divergence(const ProductComparison&, const ComparedOutput&);
+unit::Divergence find_divergence(const Comparison&, const ComparedOutput&);
 
 }  // namespace numemu::api

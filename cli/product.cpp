@@ -244,7 +244,7 @@ std::string side_by_side(const std::string& left, const std::string& right) {
 /// which the two part.
 class ComparisonWords {
  public:
-  ComparisonWords(const api::ProductComparison& comparison, const std::string& other)
+  ComparisonWords(const api::Comparison& comparison, const std::string& other)
       : c_(comparison),
         p_(*comparison.product),
         unit_(p_.unit->row().name),
@@ -336,7 +336,7 @@ class ComparisonWords {
     json["other_steps"] = api::steps_json(traced(*c_.other, one, d.second), window(d.second));
   }
 
-  const api::ProductComparison& c_;
+  const api::Comparison& c_;
   const Product& p_;
   const std::string unit_, other_;
 };
@@ -366,7 +366,7 @@ int run_product(const ProductOptions& options) {
                            .flags = !options.flags.empty(),
                            .on_progress = progress_of(name, options.quiet)});
   if (!options.compare.empty()) {
-    const api::ProductComparison comparison = api::compare(
+    const api::Comparison comparison = api::compare(
         *product, options.compare, static_cast<std::size_t>(options.worst.value_or(kWorst)));
     const ComparisonWords words(comparison, options.compare);
     if (options.json) {

@@ -117,6 +117,7 @@ void tune_rates(const ExperimentRun& run, const net::Dataset& data,
                 TrainingPlan& plan, Conclusion& conclusion) {
   for (TrainingMethod& method : plan.methods) method.rate_factor = factors.front();
   if (factors.size() == 1) return;
+  plan.require_trainable(data);
   std::vector<StudyColumn> columns = {name_column("method", plan.names())};
   std::vector<double> best(plan.methods.size(), -HUGE_VAL), chosen(plan.methods.size());
   for (const double factor : factors) {
@@ -184,6 +185,7 @@ Chart curves_of(const TrainingPlan& plan, const Study<TrainOutcome>& study,
 
 TrainingTable run_training(const ExperimentRun& run, const net::Dataset& data,
                            const TrainingPlan& plan) {
+  plan.require_trainable(data);
   TrainingTable training;
   training.study = run_training_study<TrainOutcome>(
       run, data, plan,

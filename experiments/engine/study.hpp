@@ -210,7 +210,6 @@ struct TrainingPlan {
 template <class Measured, class Measure>
 Study<Measured> run_training_study(const ExperimentRun& run, const net::Dataset& data,
                                    const TrainingPlan& plan, const Measure& measure) {
-  plan.require_trainable(data);
   return run_study<Measured>(run, {plan.names(), plan.seeds, plan.at_once, plan.prefix},
                              [&](std::size_t method, std::uint64_t seed) -> StudyRun<Measured> {
                                return {plan.point(method, seed, data),

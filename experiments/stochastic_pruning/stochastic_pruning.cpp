@@ -230,7 +230,10 @@ void judge_accuracy(const Compared& c, double planned, Conclusion& conclusion) {
   }
 }
 
-constexpr const char* kOneSeed = "(one seed, no interval)";
+std::string interval_over_seeds(const stats::PairedInterval& d) {
+  return interval_text(d,
+                       d.n > 1 ? "(equal in all seeds, no interval)" : "(one seed, no interval)");
+}
 
 /// The share below the threshold that each plan sets for each layer.
 ResultTable plan_table(const std::string& net, const std::vector<Method>& methods,
@@ -288,7 +291,7 @@ void describe_accuracy(const Compared& c, Conclusion& conclusion) {
         "{}: {} leaves {:.0f} % of the gradient zero (dense: {:.0f} %) at {:+.2f} points of top-1 "
         "{}.",
         c.net, c.name(sparsest), 100 * c.zeros[sparsest], 100 * c.zeros[0], difference.mean,
-        interval_text(difference, kOneSeed)));
+        interval_over_seeds(difference)));
   }
   const std::vector<std::size_t> plans = c.of(kShared);
   if (plans.empty()) return;
@@ -305,7 +308,7 @@ void describe_accuracy(const Compared& c, Conclusion& conclusion) {
       best == equal
           ? fmt::format("{}: no other plan does better than {}.", c.net, c.name(equal))
           : fmt::format("{}: of the plans, {} does best: {:+.2f} points against {} {}.", c.net,
-                        c.name(best), more.mean, c.name(equal), interval_text(more, kOneSeed)));
+                        c.name(best), more.mean, c.name(equal), interval_over_seeds(more)));
 }
 
 /// Accuracy against the sparsity reached: without bias, with bias, and shared between layers in
@@ -340,8 +343,7 @@ void add_accuracy(const ExperimentRun& run, const std::string& net, const net::D
        mean_column("top-1, %", c.top1),
        {"difference, points",
         [&](std::size_t m) { return fmt::format("{:+.2f}", gain(c.top1, m).mean); }},
-       {"95 % interval",
-        [&](std::size_t m) { return interval_text(gain(c.top1, m), kOneSeed); }}}));
+       {"95 % interval", [&](std::size_t m) { return interval_over_seeds(gain(c.top1, m)); }}}));
   conclusion.tables.push_back(plan_table(net, methods, layers));
   conclusion.charts.push_back(chart_of(plan.data, c));
   describe_accuracy(c, conclusion);

@@ -158,14 +158,14 @@ TEST_CASE("api units: a trace shows what was cut, a comparison which unit is nea
   CHECK(to_double(*traced.losses[0].terms[2]) == 0x1p-8);
   CHECK(to_double(*traced.losses[0].off) == -0x1.8p-8);
 
-  const api::ProductComparison with_unit = api::compare(*product, api::open_unit(kLowered));
+  const api::Comparison with_unit = api::compare(*product, api::open_unit(kLowered));
   CHECK(with_unit.differ == 1);
   CHECK(with_unit.other_nearer == 1);
   REQUIRE(with_unit.worst.size() == 1);
   CHECK(api::find_divergence(with_unit, with_unit.worst[0]).agreed == 0);
 
   const Array given = api::array_of<float>(ArrayType::float32, {1, 1}, {256 + 0x1.8p-8f});
-  const api::ProductComparison with_results = api::compare(*product, given);
+  const api::Comparison with_results = api::compare(*product, given);
   CHECK(with_results.most_ulps == 192u);
   CHECK(api::explain(with_results, with_results.worst.at(0)).size() == 4);
   const Array nan = api::array_of<std::uint32_t>(ArrayType::float32, {1, 1}, {0x7fc00000});
