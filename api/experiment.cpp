@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <utility>
 
@@ -182,7 +183,21 @@ ExperimentRequest experiment_of(const SearchRequest& asked) {
   const auto items = [&](const std::string& key) {
     return given(key) ? asked.settings.at(key) : std::vector<std::string>();
   };
-  const auto one = [&](const std::string& key) { return given(key) ? items(key).front() : ""; };
+  const auto one = [&](const std::string& key) {
+    const std::vector<std::string> all = items(key);
+    return all.empty() ? std::string() : all.front();
+  };
+  /// What is no number the setting refuses.
+  const auto whole = [&](const std::string& key) {
+    const std::string text = one(key);
+    std::int64_t number = 0;
+    std::from_chars(text.data(), text.data() + text.size(), number);
+    return number;
+  };
+  const std::vector<experiments::Setting>& known = experiments::find_experiment(out.name).settings;
+  for (const auto& [key, values] : asked.settings)
+    if (std::ranges::find(known, key, &experiments::Setting::key) == known.end())
+      throw usage_error(fmt::format("search: unknown setting '{}'", key));
   if (given("net") == given("dist"))
     throw usage_error("search: expected --net NAME or --dist LAW, one of them");
   if (given("net") && !given("data")) throw usage_error("--data: expected a data set beside --net");
@@ -199,13 +214,12 @@ ExperimentRequest experiment_of(const SearchRequest& asked) {
     for (const std::string& law : items("dist"))
       if (law.empty()) throw usage_error("--dist: expected a law or a file, found nothing");
   }
-  if (given("measured") && given("refine") &&
-      std::stoll(one("measured")) > std::stoll(one("refine")))
+  if (given("measured") && given("refine") && whole("measured") > whole("refine"))
     throw usage_error(
         fmt::format("--measured: expected at most the {} of --refine, of which the best are "
                     "measured, found {}",
                     one("refine"), one("measured")));
-  for (const experiments::Setting& setting : experiments::find_experiment(out.name).settings) {
+  for (const experiments::Setting& setting : known) {
     const std::string value = joined_by_commas(
         setting.key == "formats" ? format_list(items("formats"), "--formats") : items(setting.key));
     if (!value.empty()) out.settings.push_back(fmt::format("{}={}", setting.key, value));

@@ -1,4 +1,4 @@
-// The forward passes: every node's result goes through the moments, values die after their last
+// The forward passes: every node's result goes through the hooks, values die after their last
 // reader.
 #include "emu/net/forward.hpp"
 

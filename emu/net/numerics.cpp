@@ -1,4 +1,4 @@
-// The float32 defaults of the moments, and the names of roles and products.
+// The float32 defaults of the hooks, and the names of roles and products.
 #include "emu/net/numerics.hpp"
 
 #include <array>
@@ -29,7 +29,7 @@ std::string_view to_string(GemmKind kind) {
 
 void Numerics::product(const Step&, const Product& product) {
   static const unit::Unit& unit = unit::find_unit("f32.sequential");
-  static const Format& format = find_format("float32");
+  const Format& format = float32();
   require_elements(*product.a.source, product.layer);
   require_elements(*product.b.source, product.layer);
   multiply(unit, product, {&format, product.a.source->data.data()},

@@ -1,4 +1,4 @@
-// The interface of numerics: the moments at which a network calls it. Every default computes in
+// The interface of numerics: the hooks that a network calls. Every default computes in
 // float32.
 #pragma once
 #include <bitset>
@@ -180,7 +180,7 @@ struct Participation {
   bool realised = false;  ///< by all that take part, of all workers, not by all there are
 };
 
-/// How a batch normalisation computes its statistics (the moment of Range, Shift and Ghost BN).
+/// How a batch normalisation computes its statistics (the hook of Range, Shift and Ghost BN).
 struct NormRule {
   enum class Statistic : std::uint8_t { variance, range, shift } statistic = Statistic::variance;
   /// Of the range: what makes it a standard deviation (range_factor()).
@@ -192,7 +192,7 @@ struct NormRule {
   bool synchronised = false;
 };
 
-/// The hooks ("moments") of a run. Every default is float32; networks contain no policy. Each is
+/// The hooks of a run. Every default is float32; networks contain no policy. Each is
 /// told the step it belongs to, so that one object serves any number of threads: concurrent
 /// evaluation calls begin_step, end_step, product, table, edge, vector_result and norm on several
 /// at once.

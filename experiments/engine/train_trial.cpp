@@ -126,10 +126,8 @@ net::Dataset restricted(const net::Dataset& data, std::int64_t train_samples, bo
                                     .test = data.test_count()})};
 }
 
-void require_trainable(const TrainTrial& trial, const net::Dataset& data,
-                       const std::string& where) {
+void require_trainable(const TrainTrial& trial, net::Graph graph, const std::string& where) {
   const policies::Recipe recipe = parsed_recipe(trial);
-  net::Graph graph = initial_network(trial, data);
   policies::StagedNumerics(recipe, graph, where).require_options(where, options_of(trial, recipe));
 }
 

@@ -108,9 +108,9 @@ struct TrainOutcome {
 /// than the options, for a start that does not fit the network, and for more samples than there
 /// are.
 TrainOutcome run_train_trial(const TrainTrial&, const net::Dataset&);
-/// Throws Error, which says `where`, where run_train_trial() would refuse the recipe; trains
-/// nothing.
-void require_trainable(const TrainTrial&, const net::Dataset&,
+/// Throws Error, which says `where`, where run_train_trial() would refuse the recipe on the trial's
+/// network; trains nothing.
+void require_trainable(const TrainTrial&, net::Graph,
                        const std::string& where = "recipe of a training trial");
 
 /// The trial as the point of a Trial: everything but what is called, and the identity of

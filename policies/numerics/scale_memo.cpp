@@ -24,7 +24,7 @@ std::vector<float> ScaleMemo::scales(const RoleQuantizer& quantizer, const float
   if (!quantizer.reads_elements() || n < kLeastSample || n > kMost)
     return ask(quantizer, x, n, groups);
   const RolePolicy& policy = quantizer.policy();
-  Key key{policy.format, policy.rounding, policy.overflow, policy.scale, policy.fixed, groups};
+  Key key{policy.format, policy.rounding, policy.overflow, policy.scale, groups};
   const auto size = static_cast<std::size_t>(n);
   {
     const std::lock_guard lock(mutex_);

@@ -28,7 +28,6 @@ class ScaleMemo {
     Rounding rounding;
     Overflow overflow = Overflow::saturate;
     std::string scale;
-    std::optional<FixedScales> fixed;
     std::int64_t groups = 0;
     friend bool operator==(const Key&, const Key&) = default;
   };

@@ -1,7 +1,6 @@
 // Static scales of layers, calibrated on what their products read.
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>

@@ -161,7 +161,8 @@ class Reads {
       }
       for (const std::string_view name : node.inputs) reads_[origin(name)] += rounds;
       const auto bodies = inner_graphs(node);
-      for (std::size_t i = 0; depth < kDeepestGraph && i < bodies.size(); ++i) {
+      // then_branch before else_branch: of tensors of one name the first counts.
+      for (std::size_t i = bodies.size(); depth < kDeepestGraph && i-- > 0;) {
         try {
           bodies_.push_back(read_subgraph(model_, node, bodies[i]));
           count(bodies_.back(), node.op_type == "If" ? rounds : 2, depth + 1);

@@ -8,7 +8,7 @@ namespace numemu::net {
 
 /// [.., n, ..] -> [.., index shape.., ..]: position `i` of the new axes is element indices[i] of
 /// `axis`. Negative axes and indices count from the end. The gradient of an element chosen twice is
-/// the float32 sum in the order of the indices. A view: its elements already passed the moments.
+/// the float32 sum in the order of the indices. A view: its elements already passed the hooks.
 class Gather final : public Op {
  public:
   /// One new axis.

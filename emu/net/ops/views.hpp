@@ -55,7 +55,7 @@ class Reshape final : public Op {
 };
 
 /// Axis i of the result is axis permutation[i] of the input; the batch is axis 0. A view: its
-/// elements already passed the moments.
+/// elements already passed the hooks.
 class Transpose final : public Op {
  public:
   /// Throws Error unless it is a permutation of 0 to n - 1.
@@ -70,7 +70,7 @@ class Transpose final : public Op {
 };
 
 /// [.., n1, ..], [.., n2, ..].. -> [.., n1 + n2 + .., ..]; all other axes equal. A negative axis
-/// counts from the end. A view: its elements already passed the moments.
+/// counts from the end. A view: its elements already passed the hooks.
 class Concat final : public Op {
  public:
   explicit Concat(std::int64_t axis)
@@ -99,7 +99,7 @@ struct SliceRange {
   std::int64_t step = 1;  ///< not 0
 };
 
-/// A view: its elements already passed the moments. The gradient of the rest is zero.
+/// A view: its elements already passed the hooks. The gradient of the rest is zero.
 class Slice final : public Op {
  public:
   /// Throws Error for a step of 0.
@@ -114,7 +114,7 @@ class Slice final : public Op {
 };
 
 /// Axis i gets before[i] elements of `value` in front and after[i] behind; one number for every
-/// axis, the batch too. A view: elements that already passed the moments, and constants.
+/// axis, the batch too. A view: elements that already passed the hooks, and constants.
 class Pad final : public Op {
  public:
   /// Throws Error for negative numbers, and unless both lists have the same length.

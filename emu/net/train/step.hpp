@@ -1,4 +1,4 @@
-// One training step: forward, loss, backward, update, and every moment of the numerics in a fixed
+// One training step: forward, loss, backward, update, and every hook of the numerics in a fixed
 // order.
 #pragma once
 #include <cstdint>
@@ -45,7 +45,7 @@ struct StepResult {
   std::vector<WireBits> wire;  ///< by parameter; empty for one worker and in a step not accepted
 };
 
-/// Trains `graph` by one step. The order of the moments is begin_step, loss_scale, participation of
+/// Trains `graph` by one step. The order of the hooks is begin_step, loss_scale, participation of
 /// each worker, exchange; then for each worker in order: for each of its micro-batches forward
 /// (product, vector_result, edge, save) and backward (edge, restore, product), then
 /// worker_gradients on the float32 mean of their unscaled gradients, and Exchange::add();

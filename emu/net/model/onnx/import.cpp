@@ -149,19 +149,20 @@ ConstantRef OnnxImporter::stored(const OnnxTensor& tensor) const {
 void OnnxImporter::load(std::string_view name) {
   const auto found = initializers_.find(name);
   if (found == initializers_.end() || values_.contains(name)) return;
-  OnnxValue& value = values_[name];
+  OnnxValue value;
   value.tensor = found->first;
   if (!is_integer(found->second->type) && found->second->elements >= kStoredElements) {
     value.constant = stored(*found->second);
-    return;
+  } else {
+    value.constant = std::make_shared<OnnxConstant>(constant_of(*found->second));
+    const std::vector<Folded>& elements = value.constant->elements;
+    const auto nan =
+        std::ranges::find_if(elements, [](const Folded& e) { return std::isnan(e.real); });
+    if (nan != elements.end())
+      throw Error(fmt::format("tensor '{}': element {}: expected a number, found NaN",
+                              printable(name), nan - elements.begin()));
   }
-  value.constant = std::make_shared<OnnxConstant>(constant_of(*found->second));
-  const std::vector<Folded>& elements = value.constant->elements;
-  const auto nan =
-      std::ranges::find_if(elements, [](const Folded& e) { return std::isnan(e.real); });
-  if (nan != elements.end())
-    throw Error(fmt::format("tensor '{}': element {}: expected a number, found NaN",
-                            printable(name), nan - elements.begin()));
+  values_[name] = std::move(value);
 }
 
 /// After a read: forgets a constant that none will follow.

@@ -85,7 +85,7 @@ constexpr std::int64_t kMostRounds = 10'000;
 
 }  // namespace
 
-/// OnnxValues of all rounds along a new axis.
+/// Values of all rounds along a new axis.
 OnnxValue OnnxImporter::stacked(const OnnxNode& node, const OnnxValues& rounds, std::int64_t axis) {
   if (rounds.empty()) throw Error("expected at least one round of a loop whose values are kept");
   OnnxValues parts;

@@ -108,7 +108,7 @@ OnnxValues arg(const NodeImport& node) {
   return {as_whole(node.add<TopK>({x}, x.image && keep, options))};
 }
 
-/// OnnxValues and their places, each by a node of its own.
+/// Values and their places, each by a node of its own.
 OnnxValues top_k(const NodeImport& node) {
   const OnnxValue x = node.value();
   TopKOptions o{.axis = stored_axis(x, node->integer_or("axis", -1)),
