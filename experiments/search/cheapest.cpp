@@ -1,5 +1,7 @@
 #include "experiments/search/cheapest.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
