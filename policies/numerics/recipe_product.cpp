@@ -14,7 +14,6 @@
 #include "policies/numerics/operands/block_lines.hpp"
 #include "policies/numerics/operands/gathered_side.hpp"
 #include "policies/numerics/operands/operand_side.hpp"
-#include "policies/numerics/operands/plain_side.hpp"
 #include "policies/numerics/operands/scaled_side.hpp"
 #include "policies/numerics/operands/sliced_product.hpp"
 #include "policies/numerics/operands/sparse_operand.hpp"

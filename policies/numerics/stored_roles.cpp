@@ -1,17 +1,26 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
+#include "emu/net/product.hpp"
+#include "emu/net/tensor.hpp"
+#include "emu/unit/gather.hpp"
+#include "emu/unit/unit.hpp"
 #include "formats/digest.hpp"
 #include "policies/numerics/layer_state.hpp"
 #include "policies/numerics/random_identity.hpp"
 #include "policies/numerics/role_numerics.hpp"
 #include "policies/numerics/stored_tensor.hpp"
-#include "policies/numerics/unit_sum.hpp"
+#include "policies/numerics/unit_result.hpp"
+#include "policies/recipe/unit_operands.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -31,6 +40,40 @@ std::vector<Special> take_specials(net::Tensor& x) {
     x.data[i] = 0;
   }
   return specials;
+}
+
+/// sum[i] = RNE_f32 of the unit's dot of addends[0][i], addends[1][i], ... with ones, for n
+/// elements, which may be those of an addend. The unit takes float32 operands. `random_of` gives
+/// the random bits of a tile of 4096 elements, for units with stochastic registers.
+void add_on_unit(const unit::Unit& unit, std::span<const float* const> addends, std::int64_t n,
+                 float* sum,
+                 const std::function<net::ProductRandom(std::int64_t tile)>& random_of) {
+  constexpr std::int64_t kTile = 4096;
+  const auto depth = static_cast<std::int64_t>(addends.size());
+  const net::Tensor ones({1, depth}, 1);
+  for (std::int64_t first = 0; first < n; first += kTile) {
+    const std::int64_t m = std::min(kTile, n - first);
+    net::Tensor values({m, depth});
+    for (std::int64_t k = 0; k < depth; ++k) {
+      for (std::int64_t i = 0; i < m; ++i)
+        values.data[static_cast<std::size_t>(i * depth + k)] =
+            addends[static_cast<std::size_t>(k)][first + i];
+    }
+    const unit::Gather values_rows = unit::Gather::matrix(m, depth),
+                       ones_row = unit::Gather::matrix(1, depth);
+    const net::Product product{
+        .layer = "exchange",
+        .m = m,
+        .n = 1,
+        .k = depth,
+        .a = {.source = &values, .gather = &values_rows, .stack = {.width = depth}},
+        .b = {.source = &ones, .gather = &ones_row, .stack = {.width = depth}},
+        .d = sum + first};
+    UnitResult result(unit, product);
+    net::multiply(unit, product, {&float32(), values.data.data()}, {&float32(), ones.data.data()},
+                  random_of(first / kTile), result.target());
+    result.finish({}, {});
+  }
 }
 
 /// A role is a row of emu/net/roles.def with `.stored`, and the hook below that asks role() for it:

@@ -30,6 +30,21 @@ class OperandSide {
   virtual FlagCounts flags() const { return {}; }
 };
 
+/// Codes that lie as the source does, read by its own gather.
+class PlainSide final : public OperandSide {
+ public:
+  PlainSide(const net::Product&, net::Side, const net::SourceCodes&);
+  std::int64_t rows_at_once() const override { return rows_; }
+  std::int64_t depth() const override { return depth_; }
+  OperandRows rows(std::int64_t b, std::int64_t begin, std::int64_t end) override;
+
+ private:
+  const Format* format_;
+  const unit::Gather* gather_;
+  std::int64_t rows_, depth_;
+  net::StackReader reader_;
+};
+
 /// D of every matrix, tile by tile of the operands' rows. A stochastic register draws with another
 /// tensor for every tile: random.tensor + the tile's number.
 void multiply_tiles(const unit::Unit&, const net::Product&, OperandSide& a, OperandSide& b,

@@ -16,6 +16,15 @@ using net::Role;
 
 namespace {
 
+/// Products of a layer after freeze().
+struct FrozenLayer : net::Numerics {
+  explicit FrozenLayer(LayerState& l) : layer(l) {}
+  void product(const net::Step&, const net::Product& p) override {
+    run_product(layer, p, {.frozen = true});
+  }
+  LayerState& layer;
+};
+
 constexpr std::int64_t kBatch = 2, kTokens = 5, kHeads = 2, kDepth = 3;
 
 /// Runs one product of attention with quantized right operands and against the same operand
@@ -64,13 +73,7 @@ struct Attention {
     return y;
   }
   net::Tensor run(LayerState& layer, const net::Tensor& b) const {
-    struct Numerics : net::Numerics {
-      LayerState& layer;
-      explicit Numerics(LayerState& l) : layer(l) {}
-      void product(const net::Step&, const net::Product& p) override {
-        run_product(layer, p, {.frozen = true});
-      }
-    } numerics(layer);
+    FrozenLayer numerics(layer);
     const bool scores = right == Role::key;
     const net::MatMul op({.heads = transposed ? 0 : kHeads, .transpose_b = !transposed && scores});
     const net::Tensor a =
@@ -126,13 +129,7 @@ TEST_CASE("queries have a scale per token and head", "[fast]") {
   LayerRecipe recipe = recipe_of(std::nullopt, "f32.sequential");
   recipe[RolePart::activation] = element_policy("int8", Granularity::row);
   LayerState layer(recipe, Role::key);
-  struct Numerics : net::Numerics {
-    LayerState& layer;
-    explicit Numerics(LayerState& l) : layer(l) {}
-    void product(const net::Step&, const net::Product& p) override {
-      run_product(layer, p, {.frozen = true});
-    }
-  } numerics(layer);
+  FrozenLayer numerics(layer);
   net::Tensor a = noise({kBatch, 4, kHeads * kDepth}, 1);
   const net::Tensor b = noise({kBatch, kTokens, kHeads * kDepth}, 2);
   for (std::int64_t i = 0; i < a.size(); ++i)
