@@ -29,9 +29,9 @@
 #include "policies/canonical_json.hpp"
 #include "policies/notes/notes.hpp"
 #include "policies/recipe/checkpoint.hpp"
-#include "policies/tuning/run_steps.hpp"
-#include "policies/tuning/tune_step.hpp"
-#include "policies/tuning/tuned_layers.hpp"
+#include "policies/tune/base/run_steps.hpp"
+#include "policies/tune/base/tune_step.hpp"
+#include "policies/tune/base/tuned_layers.hpp"
 
 namespace numemu::api {
 namespace {

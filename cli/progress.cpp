@@ -18,6 +18,7 @@ constexpr int kWidth = 30;         // of the bar, in characters
 constexpr double kRedraw = 0.1;    // seconds between two drawings
 constexpr std::int64_t kStep = 5;  // per cent between two lines
 constexpr double kPause = 1;       // seconds between two of them
+constexpr double kSilence = 60;    // seconds after which the next news is a line, whatever it adds
 constexpr int kUsualWidth = 80;    // of a terminal that does not report its own
 
 int terminal_width() {
@@ -54,9 +55,10 @@ void Progress::show(double done, const std::string& note, double free) {
   const bool all = done >= total;
   const auto percent = static_cast<std::int64_t>(100 * done / total);
   const bool weighted = unit_.empty(), new_phase = weighted && note != note_;
-  const bool due = terminal_ ? now - last_draw_ >= kRedraw || all
-                             : (percent >= last_percent_ + kStep && now - last_draw_ >= kPause) ||
-                                   (all && !ended_);
+  const double pause = now - last_draw_, silence = now - std::max(last_draw_, start_);
+  const bool due = terminal_ ? pause >= kRedraw || all
+                             : (percent >= last_percent_ + kStep && pause >= kPause) ||
+                                   silence >= kSilence || (all && !ended_);
   if (!due && !new_phase) return;
   note_ = note;
   last_draw_ = now;

@@ -1,5 +1,5 @@
-// Progress of long work: a bar on a terminal, one line per 5 % elsewhere, at most one a second,
-// nothing with --quiet.
+// Progress of long work: a bar on a terminal; elsewhere one line per 5 %, at most one a second and
+// at least one a minute where there is news; nothing with --quiet.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -10,11 +10,13 @@
 #include "cli/talk.hpp"
 #include "experiments/predict/layer_noise.hpp"
 #include "experiments/report/columns.hpp"
-#include "experiments/report/findings.hpp"
+#include "experiments/report/configurations.hpp"
 #include "experiments/report/judged_evaluation.hpp"
 #include "experiments/report/layer_ranking.hpp"
 #include "experiments/report/number_text.hpp"
 #include "experiments/report/record.hpp"
+#include "experiments/report/shared_notes.hpp"
+#include "experiments/report/verdicts.hpp"
 #include "formats/joined.hpp"
 
 namespace numemu::cli {

@@ -27,7 +27,7 @@
 #include "policies/calibrate/reference.hpp"
 #include "policies/canonical_json.hpp"
 #include "policies/notes/notes.hpp"
-#include "policies/tuning/run_steps.hpp"
+#include "policies/tune/base/run_steps.hpp"
 
 namespace numemu::experiments {
 namespace {

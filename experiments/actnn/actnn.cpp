@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <utility>
 
@@ -303,36 +304,79 @@ double model_bytes(const net::Graph& graph) {
   return bytes;
 }
 
+/// The largest batch that fits: `predicted` or near it, and at least `batch`, which does.
+std::int64_t largest_batch(std::int64_t batch, std::int64_t predicted,
+                           const std::function<bool(std::int64_t)>& fits) {
+  std::int64_t low = batch, high = std::max(batch, predicted), step = 1;
+  if (high == batch || fits(high)) {
+    low = high;
+    for (; fits(low + step); step *= 2) low += step;
+    high = low + step;
+  } else {
+    for (; high - step > batch && !fits(high - step); step *= 2) high -= step;
+    low = std::max(batch, high - step);
+  }
+  while (high - low > 1) {
+    const std::int64_t middle = std::midpoint(low, high);
+    (fits(middle) ? low : high) = middle;
+  }
+  return low;
+}
+
+/// What a training holds with `batch` samples, and the largest batch that holds no more.
+struct BatchInBytes {
+  double budget = 0;
+  std::int64_t predicted = 0, counted = 0;
+
+  static void fields(auto& self, const auto& visit) {
+    visit("budget", self.budget);
+    visit("predicted", self.predicted);
+    visit("counted", self.counted);
+  }
+};
+
 /// The largest batch in the bytes that a float32 training of `budget_batch` samples holds between
 /// its passes: model_bytes() and what is kept for backward. Buffers of single layers are left out.
 void add_batches(const ExperimentRun& run, const net::Dataset& data, const std::string& net,
                  std::int64_t group, Conclusion& conclusion) {
+  constexpr std::int64_t kTrain = 32;
   const std::int64_t batch = run.settings.integer("budget_batch");
-  const auto sample = [&](std::int64_t n) { return sample_of(net, data, 32, n, run.seed); };
+  const auto sample = [&](std::int64_t n) { return sample_of(net, data, kTrain, n, run.seed); };
   const Sample first = sample(batch);
   const std::vector<Level> all = levels(first.graph, group, kShortMinimum);
-  const double model = model_bytes(first.graph);
-  const auto held = [&](const Level& level, std::int64_t n) {
-    return model + static_cast<double>(kept_by(sample(n), level, run.seed).bytes);
+  const auto largest_of = [&](const Level& level) {
+    const double model = model_bytes(first.graph);
+    const auto held = [&](const Level& of, std::int64_t n) {
+      return model + static_cast<double>(kept_by(sample(n), of, run.seed).bytes);
+    };
+    const PlannedBytes plan = predicted_bytes(first, level, group, kShortMinimum);
+    BatchInBytes result{.budget = held(all[0], batch)};
+    result.predicted =
+        static_cast<std::int64_t>(std::floor((result.budget - model - plan.fixed) / plan.each));
+    result.counted = largest_batch(batch, result.predicted,
+                                   [&](std::int64_t n) { return held(level, n) <= result.budget; });
+    return result;
   };
-  const double budget = held(all[0], batch);
+  std::vector<Level> compressed;
+  for (const Level& level : all)
+    if (!level.role && level.bits != 0) compressed.push_back(level);
+  const std::vector<BatchInBytes> results =
+      run_cases<BatchInBytes>(run, compressed, [&](const Level& level) {
+        Json point = sample_point(net, data, kTrain, batch, run.seed);
+        point["kept"] = level.recipe;
+        return TypedTrial<BatchInBytes>{std::move(point), "largest batch, " + level.name,
+                                        [&] { return largest_of(level); }};
+      });
+  const double budget = results.front().budget;
   ResultTable table{fmt::format("largest batch of {} in {:.0f} bytes, which float32 fills with {} "
                                 "samples (parameters, gradients, momentum and kept tensors)",
                                 net, budget, batch),
                     {"method", "predicted", "counted", "times that of float32"},
                     {}};
-  for (const Level& level : all) {
-    if (level.role || level.bits == 0) continue;
-    const PlannedBytes plan = predicted_bytes(first, level, group, kShortMinimum);
-    const double predicted = std::floor((budget - model - plan.fixed) / plan.each);
-    // Counted bytes rise with the batch.
-    auto low = batch, high = static_cast<std::int64_t>(predicted * 9 / 8) + 1;
-    while (held(level, high) <= budget) low = std::exchange(high, 2 * high);
-    while (high - low > 1) {
-      const std::int64_t middle = std::midpoint(low, high);
-      (held(level, middle) <= budget ? low : high) = middle;
-    }
-    const auto counted = static_cast<double>(low);
+  for (std::size_t l = 0; l < compressed.size(); ++l) {
+    const Level& level = compressed[l];
+    const auto predicted = static_cast<double>(results[l].predicted),
+               counted = static_cast<double>(results[l].counted);
     const double times = counted / static_cast<double>(batch);
     conclusion.add(
         exact_finding(
@@ -348,8 +392,8 @@ void add_batches(const ExperimentRun& run, const net::Dataset& data, const std::
                         kLargerBatch, times, times >= kLargerBatch, at_least(kLargerBatch)),
           "batch");
     }
-    table.rows.push_back({level.name, fmt::format("{:.0f}", predicted), fmt::format("{}", low),
-                          fmt::format("{:.2f}", times)});
+    table.rows.push_back({level.name, fmt::format("{}", results[l].predicted),
+                          fmt::format("{}", results[l].counted), fmt::format("{:.2f}", times)});
   }
   conclusion.tables.push_back(std::move(table));
 }

@@ -30,9 +30,9 @@
 #include "policies/calibrate/running_statistics.hpp"
 #include "policies/calibrate/synthesize.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
-#include "policies/tuning/run_steps.hpp"
-#include "policies/tuning/tune_step.hpp"
-#include "policies/tuning/tuning.hpp"
+#include "policies/tune/base/run_steps.hpp"
+#include "policies/tune/base/tune_step.hpp"
+#include "policies/tune/base/tuning.hpp"
 
 namespace numemu::experiments::data_free {
 

@@ -25,8 +25,8 @@
 #include "formats/portable/math.hpp"
 #include "formats/storage/array.hpp"
 #include "formats/storage/json_reader.hpp"
-#include "policies/embedding/row_range.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
+#include "policies/table/base/row_range.hpp"
 
 namespace numemu::experiments::embeddings {
 

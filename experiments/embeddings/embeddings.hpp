@@ -8,7 +8,7 @@
 
 #include "emu/net/data/dataset.hpp"
 #include "experiments/engine/experiment.hpp"
-#include "policies/embedding/table_rule.hpp"
+#include "policies/table/base/table_rule.hpp"
 
 namespace numemu::experiments::embeddings {
 

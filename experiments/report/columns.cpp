@@ -7,12 +7,14 @@
 #include <iterator>
 #include <string_view>
 
+#include "experiments/report/configurations.hpp"
 #include "experiments/report/escape.hpp"
-#include "experiments/report/findings.hpp"
 #include "experiments/report/html_cells.hpp"
 #include "experiments/report/judged_evaluation.hpp"
 #include "experiments/report/number_text.hpp"
+#include "experiments/report/record.hpp"
 #include "experiments/report/report.hpp"
+#include "experiments/report/verdicts.hpp"
 #include "formats/joined.hpp"
 #include "formats/storage/atomic_file.hpp"
 

@@ -1,4 +1,5 @@
-// The rows in sentences, to read before any chart.
+#include "experiments/report/headline.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,9 +9,12 @@
 
 #include "experiments/engine/judge.hpp"
 #include "experiments/predict/layer_noise.hpp"
-#include "experiments/report/findings.hpp"
+#include "experiments/report/configurations.hpp"
 #include "experiments/report/layer_ranking.hpp"
 #include "experiments/report/number_text.hpp"
+#include "experiments/report/record.hpp"
+#include "experiments/report/shared_notes.hpp"
+#include "experiments/report/verdicts.hpp"
 #include "formats/joined.hpp"
 #include "formats/storage/json.hpp"
 
@@ -139,13 +143,6 @@ void say_cheapest(const std::vector<Configuration>& all, std::vector<std::string
 }
 
 }  // namespace
-
-std::string grouped(const std::optional<double>& count) {
-  if (!count) return "–";
-  std::string out = fmt::format("{:.0f}", *count);
-  for (std::size_t at = out.size(); at > 3 + (*count < 0); at -= 3) out.insert(at - 3, ",");
-  return out;
-}
 
 std::vector<std::string> headline(const std::vector<Record>& records) {
   std::vector<std::string> out;

@@ -10,8 +10,9 @@
 #include <vector>
 
 #include "experiments/engine/experiment_file.hpp"
-#include "experiments/report/findings.hpp"
+#include "experiments/report/record.hpp"
 #include "experiments/report/report.hpp"
+#include "experiments/report/verdicts.hpp"
 
 namespace numemu::experiments {
 

@@ -5,13 +5,16 @@
 #include <cmath>
 #include <map>
 
+#include "experiments/report/configurations.hpp"
 #include "experiments/report/escape.hpp"
-#include "experiments/report/findings.hpp"
+#include "experiments/report/headline.hpp"
 #include "experiments/report/html.hpp"
 #include "experiments/report/html_cells.hpp"
 #include "experiments/report/layer_ranking.hpp"
 #include "experiments/report/pairs.hpp"
 #include "experiments/report/record.hpp"
+#include "experiments/report/shared_notes.hpp"
+#include "experiments/report/verdicts.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::experiments {

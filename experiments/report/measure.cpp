@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "experiments/report/findings.hpp"
+#include "experiments/report/configurations.hpp"
 #include "experiments/report/number_text.hpp"
 #include "experiments/report/record.hpp"
 

@@ -57,4 +57,11 @@ std::string interval_text(double low, double high, const char* none) {
                                                    : none;
 }
 
+std::string grouped(const std::optional<double>& count) {
+  if (!count) return "–";
+  std::string out = fmt::format("{:.0f}", *count);
+  for (std::size_t at = out.size(); at > 3 + (*count < 0); at -= 3) out.insert(at - 3, ",");
+  return out;
+}
+
 }  // namespace numemu::experiments

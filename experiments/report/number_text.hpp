@@ -33,4 +33,7 @@ inline constexpr const char *kPredictedTitle = "predicted ± tolerance",
 /// The interval of a finding: "[1.201, 1.267]"; `none` where an end is not finite.
 std::string interval_text(double low, double high, const char* none);
 
+/// A count with its thousands apart: "10,000"; "–" if there is none.
+std::string grouped(const std::optional<double>& count);
+
 }  // namespace numemu::experiments

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/report/findings.hpp"
+#include "experiments/report/configurations.hpp"
 
 namespace numemu::experiments {
 

@@ -8,7 +8,6 @@
 #include "emu/stats/interval.hpp"
 #include "experiments/engine/scores.hpp"
 #include "experiments/predict/version.hpp"
-#include "experiments/report/findings.hpp"
 #include "experiments/report/names.hpp"
 #include "experiments/report/number_text.hpp"
 #include "formats/blocks/block_format.hpp"

@@ -1,5 +1,5 @@
-// Collects the verdict on every prediction in the rows: empirical, fitted, per layer and for the
-// output.
+#include "experiments/report/verdicts.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,8 +8,9 @@
 #include <set>
 
 #include "experiments/predict/layer_noise.hpp"
-#include "experiments/report/findings.hpp"
+#include "experiments/report/number_text.hpp"
 #include "experiments/report/record.hpp"
+#include "experiments/report/shared_notes.hpp"
 #include "formats/portable/math.hpp"
 
 namespace numemu::experiments {

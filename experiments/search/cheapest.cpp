@@ -14,7 +14,7 @@
 #include "formats/analysis/normal_law.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
 #include "policies/recipe/recipe.hpp"
-#include "policies/tuning/run_steps.hpp"
+#include "policies/tune/base/run_steps.hpp"
 
 namespace numemu::experiments {
 namespace {

@@ -25,7 +25,7 @@
 #include "formats/storage/json_reader.hpp"
 #include "policies/notes/notes.hpp"
 #include "policies/recipe/recipe.hpp"
-#include "policies/tuning/tune_step.hpp"
+#include "policies/tune/base/tune_step.hpp"
 
 namespace numemu::experiments {
 

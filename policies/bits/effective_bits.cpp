@@ -8,11 +8,11 @@
 #include "emu/net/train/optimizer.hpp"
 #include "formats/blocks/block_layout.hpp"
 #include "policies/calibrate/static_scale.hpp"
-#include "policies/embedding/table_rule.hpp"
 #include "policies/mask/weight_mask.hpp"
 #include "policies/numerics/operands/scale_groups.hpp"
 #include "policies/numerics/operands/weight_tiles.hpp"
 #include "policies/recipe/role_quantizer.hpp"
+#include "policies/table/base/table_rule.hpp"
 
 namespace numemu::policies {
 

@@ -6,8 +6,8 @@
 
 #include "emu/net/ops/elementwise.hpp"
 #include "formats/portable/math.hpp"
-#include "policies/embedding/row_codebook.hpp"
-#include "policies/embedding/table_rule.hpp"
+#include "policies/table/base/row_codebook.hpp"
+#include "policies/table/base/table_rule.hpp"
 
 namespace numemu::policies {
 namespace {

@@ -1,8 +1,8 @@
 // Policy table range: uniform codes with a float16 scale and bias for every row of a table, or for
 // the whole (Guan et al., "Post-training 4-bit quantization on embedding tables", 2019).
 #include "emu/net/ops/elementwise.hpp"
-#include "policies/embedding/row_range.hpp"
-#include "policies/embedding/table_rule.hpp"
+#include "policies/table/base/row_range.hpp"
+#include "policies/table/base/table_rule.hpp"
 
 namespace numemu::policies {
 namespace {

@@ -20,10 +20,10 @@
 #include "formats/storage/array.hpp"
 #include "policies/calibrate/least_squares.hpp"
 #include "policies/calibrate/reference.hpp"
-#include "policies/tuning/gptq.hpp"
-#include "policies/tuning/trained_range.hpp"
-#include "policies/tuning/tune_step.hpp"
-#include "policies/tuning/tuned_layers.hpp"
+#include "policies/tune/base/gptq.hpp"
+#include "policies/tune/base/trained_range.hpp"
+#include "policies/tune/base/tune_step.hpp"
+#include "policies/tune/base/tuned_layers.hpp"
 
 namespace numemu::policies {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "emu/net/op.hpp"
 #include "policies/recipe/role_policy.hpp"
-#include "policies/tuning/trained_range.hpp"
+#include "policies/tune/base/trained_range.hpp"
 
 namespace numemu::policies {
 

@@ -10,8 +10,8 @@
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/net/train/optimizer.hpp"
 #include "emu/unit/chain/chain.hpp"
-#include "policies/tuning/gptq.hpp"
-#include "policies/tuning/weight_rounding.hpp"
+#include "policies/tune/base/gptq.hpp"
+#include "policies/tune/base/weight_rounding.hpp"
 
 namespace numemu::policies {
 namespace {

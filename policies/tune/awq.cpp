@@ -8,10 +8,10 @@
 #include "emu/net/math.hpp"
 #include "formats/error.hpp"
 #include "policies/recipe/bound_recipe.hpp"
-#include "policies/tuning/equalise.hpp"
-#include "policies/tuning/tune_step.hpp"
-#include "policies/tuning/tuned_layers.hpp"
-#include "policies/tuning/weight_rounding.hpp"
+#include "policies/tune/base/equalise.hpp"
+#include "policies/tune/base/tune_step.hpp"
+#include "policies/tune/base/tuned_layers.hpp"
+#include "policies/tune/base/weight_rounding.hpp"
 
 namespace numemu::policies {
 namespace {

@@ -10,10 +10,10 @@
 #include "formats/error.hpp"
 #include "formats/storage/array.hpp"
 #include "policies/calibrate/running_statistics.hpp"
+#include "policies/tune/base/layer_statistics.hpp"
+#include "policies/tune/base/tune_step.hpp"
+#include "policies/tune/base/tuned_layers.hpp"
 #include "policies/tune/batch_norm.hpp"
-#include "policies/tuning/layer_statistics.hpp"
-#include "policies/tuning/tune_step.hpp"
-#include "policies/tuning/tuned_layers.hpp"
 
 namespace numemu::policies {
 namespace {

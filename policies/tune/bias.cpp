@@ -1,6 +1,6 @@
 // Step bias: biases alone are trained, so that the network's class probabilities come near those of
 // float32 (Hubara et al., CalibTIP).
-#include "policies/tuning/distillation.hpp"
+#include "policies/tune/base/distillation.hpp"
 
 namespace numemu::policies {
 namespace {

@@ -5,7 +5,7 @@
 #include "formats/error.hpp"
 #include "policies/calibrate/static_scale.hpp"
 #include "policies/recipe/update_json.hpp"
-#include "policies/tuning/tune_step.hpp"
+#include "policies/tune/base/tune_step.hpp"
 
 namespace numemu::policies {
 namespace {

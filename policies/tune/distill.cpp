@@ -1,6 +1,6 @@
 // Step distill: weights and biases of all layers with a weight are trained under the recipe, so
 // that its class probabilities come near those of float32 (Polino et al.), without labels.
-#include "policies/tuning/distillation.hpp"
+#include "policies/tune/base/distillation.hpp"
 
 namespace numemu::policies {
 namespace {

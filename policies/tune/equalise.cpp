@@ -1,9 +1,9 @@
 // Step equalise: the ranges of weights made equal across the layers that share channels.
-#include "policies/tuning/equalise.hpp"
+#include "policies/tune/base/equalise.hpp"
 
 #include <fmt/format.h>
 
-#include "policies/tuning/tune_step.hpp"
+#include "policies/tune/base/tune_step.hpp"
 
 namespace numemu::policies {
 namespace {

@@ -1,10 +1,10 @@
 // Step gptq: weights rounded column after column, each one's error made up for by those that
 // follow.
-#include "policies/tuning/gptq.hpp"
+#include "policies/tune/base/gptq.hpp"
 
 #include <fmt/format.h>
 
-#include "policies/tuning/weight_rounding.hpp"
+#include "policies/tune/base/weight_rounding.hpp"
 
 namespace numemu::policies {
 namespace {

@@ -16,8 +16,8 @@
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
 #include "formats/portable/pairwise.hpp"
-#include "policies/tuning/rotation_links.hpp"
-#include "policies/tuning/tune_step.hpp"
+#include "policies/tune/base/rotation_links.hpp"
+#include "policies/tune/base/tune_step.hpp"
 
 namespace numemu::policies {
 namespace {

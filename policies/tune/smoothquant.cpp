@@ -5,8 +5,8 @@
 
 #include "emu/net/forward.hpp"
 #include "emu/net/numerics.hpp"
-#include "policies/tuning/equalise.hpp"
-#include "policies/tuning/tune_step.hpp"
+#include "policies/tune/base/equalise.hpp"
+#include "policies/tune/base/tune_step.hpp"
 
 namespace numemu::policies {
 namespace {

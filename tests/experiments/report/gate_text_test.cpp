@@ -4,9 +4,10 @@
 
 #include "experiments/engine/gate.hpp"
 #include "experiments/report/columns.hpp"
-#include "experiments/report/findings.hpp"
 #include "experiments/report/html.hpp"
+#include "experiments/report/record.hpp"
 #include "experiments/report/report.hpp"
+#include "experiments/report/verdicts.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/report/sample.hpp"
 #include "tests/experiments/report/scratch.hpp"

@@ -1,5 +1,11 @@
 // The headline counts losses, names the cheapest safe point, and survives rows without numbers.
-#include "experiments/report/findings.hpp"
+#include "experiments/report/headline.hpp"
+
+#include "experiments/report/configurations.hpp"
+#include "experiments/report/number_text.hpp"
+#include "experiments/report/record.hpp"
+#include "experiments/report/shared_notes.hpp"
+#include "experiments/report/verdicts.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/report/sample.hpp"
 #include "tests/experiments/rows.hpp"

@@ -1,7 +1,8 @@
 // The measure of a row: the chosen metric, bits of texts, the first score, else top-1.
 #include "experiments/report/measure.hpp"
 
-#include "experiments/report/findings.hpp"
+#include "experiments/report/configurations.hpp"
+#include "experiments/report/record.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/report/sample.hpp"
 #include "tests/experiments/rows.hpp"

@@ -3,7 +3,9 @@
 
 #include <set>
 
-#include "experiments/report/findings.hpp"
+#include "experiments/report/configurations.hpp"
+#include "experiments/report/headline.hpp"
+#include "experiments/report/record.hpp"
 #include "policies/canonical_json.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/json_path.hpp"

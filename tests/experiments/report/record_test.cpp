@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <string>
 
-#include "experiments/report/findings.hpp"
 #include "experiments/report/html.hpp"
 #include "experiments/report/report.hpp"
+#include "experiments/report/verdicts.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/report/sample.hpp"
 #include "tests/experiments/report/scratch.hpp"

@@ -1,5 +1,6 @@
 // Predictions are counted once per distinct tensor, and every failure is listed.
-#include "experiments/report/findings.hpp"
+#include "experiments/report/verdicts.hpp"
+
 #include "tests/catch.hpp"
 #include "tests/experiments/report/sample.hpp"
 #include "tests/experiments/rows.hpp"

@@ -18,7 +18,7 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 #include "tests/policies/parsed.hpp"
-#include "tests/policies/tuning/small_tuning.hpp"
+#include "tests/policies/tune/base/small_tuning.hpp"
 
 namespace numemu::static_test {
 

@@ -8,7 +8,7 @@
 #include "policies/recipe/role_quantizer.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
-#include "tests/policies/tuning/small_tuning.hpp"
+#include "tests/policies/tune/base/small_tuning.hpp"
 
 namespace fixed_ranges_test {
 

@@ -12,8 +12,8 @@
 #include "policies/recipe/role_quantizer.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
-#include "tests/policies/tuning/roles.hpp"
-#include "tests/policies/tuning/small_tuning.hpp"
+#include "tests/policies/tune/base/roles.hpp"
+#include "tests/policies/tune/base/small_tuning.hpp"
 
 namespace adaquant_test {
 

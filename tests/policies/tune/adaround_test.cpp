@@ -4,11 +4,11 @@
 
 #include <cmath>
 
-#include "policies/tuning/gptq.hpp"
-#include "policies/tuning/weight_rounding.hpp"
+#include "policies/tune/base/gptq.hpp"
+#include "policies/tune/base/weight_rounding.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
-#include "tests/policies/tuning/roles.hpp"
+#include "tests/policies/tune/base/roles.hpp"
 
 namespace adaround_test {
 

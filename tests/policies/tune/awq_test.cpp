@@ -3,7 +3,7 @@
 #include "emu/net/gemm_layers.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/model/onnx_models.hpp"
-#include "tests/policies/tuning/small_tuning.hpp"
+#include "tests/policies/tune/base/small_tuning.hpp"
 
 namespace awq_test {
 

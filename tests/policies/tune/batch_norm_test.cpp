@@ -1,10 +1,11 @@
 // Step batch_norm: statistics of every channel under the recipe become those of float32.
+#include "policies/tune/batch_norm.hpp"
+
 #include <cmath>
 
-#include "policies/tune/batch_norm.hpp"
-#include "policies/tuning/layer_statistics.hpp"
+#include "policies/tune/base/layer_statistics.hpp"
 #include "tests/catch.hpp"
-#include "tests/policies/tuning/small_tuning.hpp"
+#include "tests/policies/tune/base/small_tuning.hpp"
 
 namespace batch_norm_step_test {
 

@@ -5,10 +5,10 @@
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/pointwise.hpp"
 #include "emu/net/ops/views.hpp"
-#include "policies/tuning/layer_statistics.hpp"
+#include "policies/tune/base/layer_statistics.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
-#include "tests/policies/tuning/small_tuning.hpp"
+#include "tests/policies/tune/base/small_tuning.hpp"
 
 namespace bias_correction_test {
 

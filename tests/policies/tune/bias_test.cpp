@@ -8,9 +8,9 @@
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/pointwise.hpp"
 #include "emu/net/ops/views.hpp"
-#include "policies/tuning/distillation.hpp"
+#include "policies/tune/base/distillation.hpp"
 #include "tests/catch.hpp"
-#include "tests/policies/tuning/small_tuning.hpp"
+#include "tests/policies/tune/base/small_tuning.hpp"
 
 namespace bias_test {
 

@@ -1,6 +1,6 @@
 // Step calibrate: ranges by another rule than the recipe's, and rules that do not serve it.
 #include "tests/catch.hpp"
-#include "tests/policies/tuning/small_tuning.hpp"
+#include "tests/policies/tune/base/small_tuning.hpp"
 
 namespace calibrate_test {
 

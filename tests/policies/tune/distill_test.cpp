@@ -2,9 +2,9 @@
 // to the same bits.
 #include "emu/net/forward.hpp"
 #include "emu/net/nets.hpp"
-#include "policies/tuning/distillation.hpp"
+#include "policies/tune/base/distillation.hpp"
 #include "tests/catch.hpp"
-#include "tests/policies/tuning/small_tuning.hpp"
+#include "tests/policies/tune/base/small_tuning.hpp"
 
 namespace distill_test {
 

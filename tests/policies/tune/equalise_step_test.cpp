@@ -4,7 +4,7 @@
 #include "emu/net/gemm_layers.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
-#include "tests/policies/tuning/small_tuning.hpp"
+#include "tests/policies/tune/base/small_tuning.hpp"
 
 namespace equalise_step_test {
 

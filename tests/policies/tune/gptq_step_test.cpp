@@ -4,10 +4,10 @@
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/tied.hpp"
 #include "formats/error.hpp"
-#include "policies/tuning/gptq.hpp"
-#include "policies/tuning/tuned_layers.hpp"
+#include "policies/tune/base/gptq.hpp"
+#include "policies/tune/base/tuned_layers.hpp"
 #include "tests/catch.hpp"
-#include "tests/policies/tuning/small_tuning.hpp"
+#include "tests/policies/tune/base/small_tuning.hpp"
 
 namespace gptq_step_test {
 

@@ -13,11 +13,11 @@
 #include "emu/net/ops/softmax.hpp"
 #include "emu/net/ops/views.hpp"
 #include "formats/random.hpp"
-#include "policies/tuning/rotation_links.hpp"
+#include "policies/tune/base/rotation_links.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 #include "tests/policies/one_layer.hpp"
-#include "tests/policies/tuning/small_tuning.hpp"
+#include "tests/policies/tune/base/small_tuning.hpp"
 
 namespace rotation_links_test {
 
