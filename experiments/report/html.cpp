@@ -9,10 +9,13 @@
 #include <set>
 
 #include "experiments/engine/experiment_file.hpp"
+#include "experiments/report/configurations.hpp"
 #include "experiments/report/datasets.hpp"
 #include "experiments/report/escape.hpp"
+#include "experiments/report/headline.hpp"
 #include "experiments/report/layer_ranking.hpp"
 #include "experiments/report/record.hpp"
+#include "experiments/report/shared_notes.hpp"
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
 #include "formats/storage/atomic_file.hpp"

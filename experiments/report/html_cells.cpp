@@ -8,6 +8,7 @@
 #include "experiments/predict/layer_noise.hpp"
 #include "experiments/report/columns.hpp"
 #include "experiments/report/escape.hpp"
+#include "experiments/report/headline.hpp"
 #include "experiments/report/html.hpp"
 #include "experiments/report/number_text.hpp"
 #include "experiments/report/record.hpp"

@@ -13,6 +13,7 @@
 #include "emu/stats/resampling.hpp"
 #include "experiments/engine/losses_file.hpp"
 #include "experiments/engine/scores.hpp"
+#include "experiments/report/shared_notes.hpp"
 #include "formats/analysis/normal_law.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"

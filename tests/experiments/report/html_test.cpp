@@ -1,6 +1,7 @@
 // The page: self-contained, safe against its own data, complete without charts.
 #include "experiments/report/html.hpp"
 
+#include "experiments/report/configurations.hpp"
 #include "experiments/report/datasets.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/report/sample.hpp"
