@@ -1,4 +1,7 @@
 // The experiment mvue from settings to conclusions: laws, averages, gradients, training.
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <string>
@@ -111,8 +114,27 @@ TEST_CASE("every method is trained, and compared with dense", "[fast]") {
   }
   CHECK(std::stod(table.rows[0][1]) ==
         Approx(conclusion.charts[0].series[0].points[1].y).margin(0.0051));
-  // MVUE in update and both; activations, weights, all products; MVUE on greedy of two patterns.
-  CHECK(conclusion.findings.size() == 6 + 3 + 2);
+  // MVUE in update and both; activations, weights, all products; the better of two rules in update
+  // and both; MVUE on greedy of two patterns.
+  CHECK(conclusion.findings.size() == 6 + 3 + 2 + 2);
+  CHECK(testing::held(conclusion, "each rule").first == 6);
+  CHECK(testing::held(conclusion, "training").first == 2);
+  for (const Finding& finding : conclusion.findings) {
+    if (finding.claim != "training") continue;
+    INFO(finding.what);
+    // The better rule, by the numbers of that rule.
+    const bool update = finding.what.find(", update: ") != finding.what.npos,
+               one = finding.what.find(": 1:2 (") != finding.what.npos;
+    const std::string same = fmt::format("MVUE {}, {} (at most", one ? "1:2" : "2:4",
+                                         update ? "update" : "backward + update");
+    const auto single = std::ranges::find_if(conclusion.findings, [&](const Finding& other) {
+      return other.claim == "each rule" && other.what.find(" by " + same) != other.what.npos;
+    });
+    REQUIRE(single != conclusion.findings.end());
+    CHECK(finding.measured == single->measured);
+    CHECK(finding.low == single->low);
+    if (single->verdict != Verdict::holds) CHECK(finding.verdict != Verdict::holds);
+  }
   verdicts(conclusion);
   CHECK(conclusion.sentences.size() == 3);
   CHECK_THAT(conclusion.sentences[0], Catch::Contains("loses least"));
