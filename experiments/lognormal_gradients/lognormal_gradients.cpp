@@ -312,8 +312,8 @@ extern const Experiment experiment_lognormal_gradients = {
       "Under a lognormal law the relative error of a format is its closed form, cell by cell "
       "(derived here)."},
      {"idealised",
-      "The published form of the error describes the idealised format within 2 % from two "
-      "mantissa bits on (published; the margin is ours)."},
+      "A closed form of the error describes the idealised format within 2 % from two mantissa bits "
+      "on (derived here; the margin is ours)."},
      {"few mantissa bits", "The same with one mantissa bit or none (a contrast)."},
      {"switches",
       "The best split changes at the deviations in the table of the authors' program, whose range "
@@ -328,8 +328,8 @@ extern const Experiment experiment_lognormal_gradients = {
       "The fitted law predicts the relative error of gradients within 10 % (derived here).",
       "seeds"},
      {"split",
-      "In all layers but the output's the split that the law chooses has a relative error within "
-      "5 % of the least (published; the margin is ours).",
+      "In all layers but the output's the split that the law chooses, by our formula, has a "
+      "relative error within 5 % of the least (published; the margin is ours).",
       "seeds"},
      {"split, output layer", "So it has in the output layer (a contrast).", "seeds"},
      {"accuracy",

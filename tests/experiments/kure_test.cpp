@@ -1,7 +1,8 @@
 // KURE: closed forms, both readings of the theorem, and the experiment from settings to conclusion.
+#include "experiments/kure/kure.hpp"
+
 #include <cmath>
 
-#include "experiments/kure/kure.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
 #include "tests/experiments/smoke_run.hpp"
@@ -85,14 +86,23 @@ TEST_CASE("kure: curves hold, and the theorem fails at the best step alone", "[f
   add_curves(kure_run(folder, {"bits=2,3", "factors=0.8,1,1.2", "samples=400000"}), conclusion);
   REQUIRE(conclusion.tables.size() == 2);
   CHECK(conclusion.tables[1].rows.size() == 2 * 2 * 3);
-  int best_fails = 0;
+  int best_fails = 0, published = 0, few_fail = 0;
   for (const Finding& finding : conclusion.findings) {
     INFO(finding.what << ": " << finding.predicted << " " << finding.measured);
     if (finding.claim == "curves") CHECK(finding.verdict == Verdict::holds);
     if (finding.claim == "optimum") CHECK(finding.verdict == Verdict::holds);
     if (finding.claim == "theorem, published step") CHECK(finding.verdict == Verdict::holds);
     best_fails += finding.claim == "theorem, best step" && finding.verdict == Verdict::fails;
+    if (finding.claim == "published curve") {
+      CHECK(finding.verdict == Verdict::holds);
+      ++published;
+    }
+    few_fail += finding.claim == "few levels" && finding.verdict == Verdict::fails;
   }
+  // Whatever the run's bits are: five steps of 6 and 8 bits; of 2 to 5 bits those more than 1 %
+  // off.
+  CHECK(published == 2 * 5);
+  CHECK(few_fail == 3 + 3 + 5 + 3);
   CHECK(best_fails == 6);  // curvature, -20 % and +20 %, of 2 and 3 bits
   CHECK_THAT(message_of([&] {
                Conclusion none;
@@ -121,6 +131,24 @@ TEST_CASE("kure: networks are trained with and without the penalty and quantized
   CHECK(accuracy == 3);
   CHECK(power == 1);
   CHECK(kurtosis == 3);
+}
+
+TEST_CASE("kure: findings name a factor of the penalty that is not the published one", "[fast]") {
+  const std::string named = ", lambda = 20 (published: 1)";
+  for (const char* penalty : {"1", "20"}) {
+    const TemporaryFolder folder;
+    const ExperimentRun run =
+        kure_run(folder, {"net=mlp", "data=glyphs", "seeds=1", "epochs=1", "train_samples=64",
+                          "eval_samples=50", "factors=1", "accuracy_bits=3",
+                          std::string("penalty=") + penalty});
+    Conclusion conclusion;
+    add_training(run, testing::small_dataset(), conclusion);
+    REQUIRE_FALSE(conclusion.findings.empty());
+    for (const Finding& finding : conclusion.findings) {
+      INFO(finding.what);
+      CHECK((finding.what.find(named) != finding.what.npos) == (penalty == std::string("20")));
+    }
+  }
 }
 
 }  // namespace kure_test
