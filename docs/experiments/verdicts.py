@@ -75,14 +75,15 @@ def answer(results, folder):
     """One sentence: published claims that hold, networks, data, seeds and steps, and what was found."""
     conclusion = json.loads((results / folder / "experiment.json").read_text())
     settings = conclusion["settings"]
-    tests = [row for row in published(results.parents[1] / "docs" / "systems.md") if folder in row[2]]
+    tests = [row for row in published(results.parents[1] / "docs" / "systems.md") if folder in row[2] and row[4] != "not tested"]
     trained = [f"{settings[net]} on {settings[data]}" for net, data in
            (("net", "data"), ("nets", "data"), ("tuned_nets", "tuned_data"), ("text_net", "text_data"), ("text_nets", "text_data"))
            if settings.get(net, "-") != "-" and data in settings]
     run = list(dict.fromkeys(trained))  # a network of two settings once
     run += [f"seeds: {settings['seeds']}"] if "seeds" in settings else []
     prefix = "tuned_" if settings.get("nets") == "-" and settings.get("tuned_nets", "-") != "-" else ""  # files alone are trained
-    for name, prefix in [("steps", prefix)] + ([("steps on text", "text_")] if settings.get("text_nets", "-") != "-" else []):
+    images, text = (any(settings.get(net, "-") != "-" for net in nets) for nets in (("net", "nets", "tuned_nets"), ("text_net", "text_nets")))
+    for name, prefix in ([("steps", prefix)] if images or not text else []) + ([("steps on text", "text_")] if text else []):
         counts = [int(settings[prefix + key]) if settings.get(prefix + key, "").isdigit() else 0 for key in ("train_samples", "batch", "epochs")]
         if all(counts):
             run.append(f"{name}: {-(-counts[0] // counts[1]) * counts[2]}")

@@ -1,6 +1,7 @@
 #include "experiments/engine/judge.hpp"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "emu/stats/paired.hpp"
@@ -15,7 +16,10 @@ double miss(const Finding& finding) {
 }
 
 int badness(Verdict verdict) {
-  return verdict == Verdict::fails ? 2 : verdict == Verdict::undecided ? 1 : 0;
+  return verdict == Verdict::fails       ? 3
+         : verdict == Verdict::undecided ? 2
+         : verdict == Verdict::holds     ? 1
+                                         : 0;
 }
 
 /// Of a claim with two ends half of what lies between them, else NaN.
@@ -172,6 +176,16 @@ void judge_sides(std::span<Finding> findings, const std::vector<double>& p_value
 
 void judge_diverged(Finding& finding) {
   if (finding.verdict == Verdict::holds) finding.verdict = Verdict::undecided;
+}
+
+std::vector<Finding> without_verdict(std::vector<Finding> findings, const std::string& why) {
+  for (Finding& finding : findings) {
+    finding.verdict = Verdict::none;
+    if (const std::size_t at = finding.what.find(kAfterHolm); at != std::string::npos)
+      finding.what.erase(at, std::string_view(kAfterHolm).size());
+    finding.what += "; " + why;
+  }
+  return findings;
 }
 
 }  // namespace numemu::experiments

@@ -68,8 +68,9 @@ struct Finding {
 /// Half of the interval: how exactly the measurement is known.
 inline double half_width(const Finding& finding) { return (finding.high - finding.low) / 2; }
 
-/// Whether a is the worse of two findings of a claim: by verdict, then by margin, and where one has
-/// none by the distance from the prediction relative to the larger of both figures.
+/// Whether a is the worse of two findings of a claim: by verdict, findings without one last, then
+/// by margin, and where one has none by the distance from the prediction relative to the larger of
+/// both figures.
 bool worse(const Finding& a, const Finding& b);
 
 /// A finding not judged yet, whose interval is 95 % of a normal law with that standard error.
@@ -150,5 +151,9 @@ void judge_sides(std::span<Finding>, const std::vector<double>& p_values);
 /// Of a finding whose runs diverged in part: what these would have reached is not known, so that it
 /// does not hold.
 void judge_diverged(Finding&);
+
+/// Takes the verdict of findings whose set-up cannot show the claim; `why` stands behind what they
+/// are.
+std::vector<Finding> without_verdict(std::vector<Finding>, const std::string& why);
 
 }  // namespace numemu::experiments

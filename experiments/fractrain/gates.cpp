@@ -26,6 +26,7 @@ namespace {
 constexpr std::int64_t kHidden = 128, kGate = 16;
 constexpr double kMargin = 0.5;  // points of top-1
 constexpr double kNear = 0.25;   // of the cost in per cent of 32 x 32 bits
+constexpr const char* kNetwork = "two gated dense blocks";
 const Precision kRest{8, 8, 8};
 
 /// A way to choose: one of the precisions for all, or gates with targets by stage.
@@ -115,11 +116,12 @@ void judge(const std::vector<Gating>& compared, const SeedFigures& costs, const 
     double target = 0;
     for (const double t : gating.targets) target += t / static_cast<double>(gating.targets.size());
     const stats::PairedInterval cost = stats::paired_interval(costs[g]);
-    conclusion.add(interval_finding(fmt::format("{}: mean cost of the choices", gating.name),
-                                    target, cost, near(target, kNear)),
-                   "target");
-    claims.add(fmt::format("points gained by {} on {}, at least -{}", gating.name, compared[0].name,
-                           kMargin),
+    conclusion.add(
+        interval_finding(fmt::format("{}, {}: mean cost of the choices", kNetwork, gating.name),
+                         target, cost, near(target, kNear)),
+        "target");
+    claims.add(fmt::format("{}: points gained by {} on {}, at least -{}", kNetwork, gating.name,
+                           compared[0].name, kMargin),
                gain(top1, g), -kMargin, "gates");
   }
   conclusion.add(claims.judged());
@@ -304,8 +306,7 @@ void add_dynamic(const ExperimentRun& run, const net::Dataset& data, Conclusion&
                     top1 = study.figures([](const Measured&m) { return 100 * m.top1; });
   judge(compared, costs, top1, conclusion);
   conclusion.tables.push_back(study_table(
-      fmt::format("two gated layers on {}, {} epochs, {}, paired by seed: cost and choices "
-                  "of training",
+      fmt::format("{} on {}, {} epochs, {}, paired by seed: cost and choices of training", kNetwork,
                   data.name(), plan.trial.options.epochs, counted(study.seeds(), "seed")),
       compared.size(),
       {name_column("precision", study.methods),

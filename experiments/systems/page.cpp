@@ -24,8 +24,12 @@ struct TestedIn {
 };
 
 /// Whether two runs have one measurement and verdict: no setting that differs has changed them.
+/// Means over other numbers of equal seeds differ in their last bits.
 bool same_test(const ClaimRow& a, const ClaimRow& b) {
-  const auto same = [](double x, double y) { return known(x) == known(y); };
+  const auto same = [](double x, double y) {
+    const auto rounded = [](double z) { return fmt::format("{:.6g}", z); };
+    return known(x).has_value() == known(y).has_value() && (!known(x) || rounded(x) == rounded(y));
+  };
   return a.verdict == b.verdict && a.worst->what == b.worst->what &&
          same(a.worst->predicted, b.worst->predicted) &&
          same(a.worst->measured, b.worst->measured) && same(a.worst->low, b.worst->low) &&
@@ -102,8 +106,11 @@ std::string place_of(const PublishedClaim& published) {
                      published.setup.empty() ? "" : "; there: ", published.setup);
 }
 
+bool has_verdict(const TestedIn& test) { return is_judged(test.claim->verdict); }
+
 std::string verdict_of(const TestedIn& test, const PublishedClaim& published) {
-  return verdict_text(test.claim->verdict, !published.setup.empty());
+  return has_verdict(test) ? verdict_text(test.claim->verdict, !published.setup.empty())
+                           : "not tested";
 }
 
 std::string markdown_rows(const PublishedClaim& published, const std::vector<ConcludedRun>& runs) {
@@ -195,7 +202,7 @@ std::string marks_of(const System& system, const std::vector<ConcludedRun>& runs
   std::string out;
   for (const PublishedClaim& claim : system.claims) {
     const std::vector<TestedIn> tests = tests_of(claim, runs);
-    if (tests.empty())
+    if (std::ranges::none_of(tests, has_verdict))
       out +=
           fmt::format("<span title=\"{}: not tested\">{}</span>", html_text(claim.text), kNoTest);
     for (const TestedIn& test : tests) {
@@ -240,7 +247,7 @@ SystemsTally tally(const std::vector<ConcludedRun>& runs) {
         continue;
       }
       const std::vector<TestedIn> tests = tests_of(claim, runs);
-      out.without += tests.empty();
+      out.without += std::ranges::none_of(tests, has_verdict);
       for (const TestedIn& test : tests)
         (claim.setup.empty() ? out.tests : out.elsewhere).add(test.claim->verdict);
     }
@@ -267,8 +274,9 @@ std::string answer(const SystemsTally& tally) {
 std::string systems_markdown(const std::vector<ConcludedRun>& runs) {
   std::string out = "# Published systems\n\n" + answer(tally(runs)) + "\n\n";
   out +=
-      "A test is a published claim in one run; runs that share a measurement are one test. Numbers "
-      "are those of the worst finding of the claim in the run; intervals are 95 %. A verdict of "
+      "A test is a published claim in one run; runs that share a measurement are one test. What "
+      "the set-up of a run cannot show is not tested, and the finding says why. Numbers are those "
+      "of the worst finding of the claim in the run; intervals are 95 %. A verdict of "
       "several findings is that of the worst. *There* is what the paper tests the claim on, which "
       "no run here has: most train small networks for a few hundred steps on two cores. Such a "
       "verdict is one on the set-up of the run, neither on the paper's nor for it.\n";

@@ -1,9 +1,10 @@
 // The complement study from settings to conclusion, its closed forms, and FGSM by hand.
+#include "experiments/complement/complement.hpp"
+
 #include <algorithm>
 #include <cmath>
 
 #include "emu/net/nets.hpp"
-#include "experiments/complement/complement.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/smoke_run.hpp"
 
@@ -73,6 +74,8 @@ TEST_CASE("complement: closed forms hold, methods are compared with images and t
   CHECK(held(conclusion, "logits") == std::pair(2, 2));
   CHECK(held(conclusion, "accuracy").first == 2);  // one seed: no verdict
   CHECK(held(conclusion, "robust").first == 2);
+  for (const Finding& finding : conclusion.findings)  // nor does one seed tell that it learns on
+    CHECK(finding.what.find("training has not ended") == std::string::npos);
   CHECK(conclusion.tables.size() == 4);
   CHECK(conclusion.charts.size() == 4);
   const std::vector<ChartSeries>& errors = conclusion.charts[0].series;

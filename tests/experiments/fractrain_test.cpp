@@ -295,7 +295,10 @@ TEST_CASE("fractrain: gated layers train at the precision of each choice", "[fas
   CHECK(table.rows[0][1] == "3.39");
   CHECK(table.rows[3][1] == "1.76");
   std::map<std::string, int> claims;
-  for (const Finding& finding : conclusion.findings) ++claims[finding.claim];
+  for (const Finding& finding : conclusion.findings) {
+    ++claims[finding.claim];
+    CHECK_THAT(finding.what, Catch::StartsWith("two gated dense blocks"));
+  }
   CHECK(claims["target"] == 2);
   CHECK(claims["gates"] == 2);
 }

@@ -1,5 +1,6 @@
 // Ghost BN from settings to conclusion.
 #include <cmath>
+#include <string>
 
 #include "tests/catch.hpp"
 #include "tests/experiments/smoke_run.hpp"
@@ -21,6 +22,25 @@ TEST_CASE("ghost-bn: statistics follow the closed forms, workers the ghost batch
   CHECK(held(conclusion, "workers") == std::pair(2, 2));
   CHECK(conclusion.tables.size() == 3);
   CHECK(conclusion.charts.size() == 3);
+  // Batches that learn less than small ones show no gap in generalisation.
+  const auto& rows = conclusion.tables[2].rows;
+  const bool apart = std::fabs(std::stod(rows[0][2]) - std::stod(rows[1][2])) > 0.05;
+  int of_training = 0, laws = 0;
+  for (const Finding& finding : conclusion.findings) {
+    INFO(finding.what);
+    if (finding.claim == "logarithm" || finding.claim == "power") {
+      ++laws;
+      CHECK_THAT(finding.what, Catch::Contains("updates 1 to 8: share of the variance"));
+    }
+    if (finding.claim != "gap" && finding.claim != "ghosts" && finding.claim != "updates" &&
+        finding.claim != "adaptation")
+      continue;
+    ++of_training;
+    CHECK((finding.verdict == Verdict::none) == apart);
+    CHECK((finding.what.find("no gap in generalisation") != std::string::npos) == apart);
+  }
+  CHECK(of_training == 4);
+  CHECK(laws == 4);
 }
 
 TEST_CASE("ghost-bn: a large batch is a multiple", "[fast]") {

@@ -214,7 +214,17 @@ TEST_CASE("hfp8: networks are trained with every master and loss scale", "[fast]
   CHECK(conclusion.tables[1].rows.size() == 3);  // layers
   CHECK(held(conclusion, "updates").first == 3);
   CHECK(held(conclusion, "accuracy").first == 5);
-  for (const Finding& finding : conclusion.findings) CHECK(std::isfinite(finding.measured));
+  for (const Finding& finding : conclusion.findings) {
+    INFO(finding.what);
+    CHECK(std::isfinite(finding.measured));
+    CHECK(finding.what.starts_with("mlp: "));
+    if (finding.claim != "chunks") continue;
+    CHECK(finding.verdict == Verdict::none);
+    CHECK_THAT(finding.what, Catch::Contains(" products do not stall, as 1024 may"));
+  }
+  Conclusion without;
+  add_training(testing::smoke_run("hfp8", folder, {"net=-"}), testing::small_dataset(), without);
+  CHECK(without.findings.empty());
   CHECK_THAT(message_of([&] {
                Conclusion none;
                add_training(testing::smoke_run("hfp8", folder,

@@ -199,6 +199,15 @@ TEST_CASE("the worse of two findings is nearer to the limit of what is claimed, 
   CHECK(worse(signs[0], signs[1]));
   CHECK(worse(exact_finding("near the bound", 1, 0.5, true, at_most(1)),
               exact_finding("far below it", 1, 0.2, true, at_most(1))));
+  // What has no verdict is no claim's worst finding beside one that has.
+  const std::vector<Finding> none = without_verdict({loss(-0.9)}, "too short");
+  CHECK(none[0].verdict == Verdict::none);
+  CHECK(none[0].what == "loss; too short");
+  CHECK(worse(loss(0.6), none[0]));
+  CHECK_FALSE(worse(none[0], loss(0.6)));
+  Finding corrected = loss(0);
+  corrected.what += kAfterHolm;
+  CHECK(without_verdict({corrected}, "too short")[0].what == "loss; too short");
   // Without limits the share decides.
   CHECK(worse(exact_finding("far", 1, 1.2, true), exact_finding("near", 1, 1.01, true)));
 }

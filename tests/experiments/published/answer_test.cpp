@@ -83,7 +83,15 @@ TEST_CASE("steps need the samples, and files may have any settings", "[fast]") {
                    {"text_batch", "8"},
                    {"text_train_samples", "64"}};
   CHECK(run_words(file) == "lstm-char on chain; steps on text: 16");
+  // The steps of networks that the run lacks are none of its.
+  file.settings["net"] = "-";
+  for (const char* key : {"epochs", "batch", "train_samples"}) file.settings[key] = "64";
+  CHECK(run_words(file) == "lstm-char on chain; steps on text: 16");
+  file.settings["net"] = "mlp";
+  file.settings["text_net"] = "lstm-char";  // of a setting that takes one network
   file.settings["text_nets"] = "-";
+  CHECK(run_words(file) == "mlp on glyphs; lstm-char on chain; steps: 64; steps on text: 16");
+  file.settings = {{"nets", "-"}, {"data", "glyphs"}, {"text_nets", "-"}, {"text_data", "chain"}};
   CHECK(run_words(file).empty());
 }
 

@@ -129,6 +129,19 @@ TEST_CASE("runs that share a measurement are one test", "[fast]") {
   CHECK_THAT(systems_markdown(runs), Contains("seeds: 5; the same in full-run; the \\<worst\\>"));
   CHECK_THAT(systems_html(runs, embedded_assets()),
              Contains("seeds: 5; the same in full-run. the"));
+  // Means over other numbers of equal seeds differ in their last bits.
+  ConcludedRun last_bit = full;
+  last_bit.file.claims[0].worst->measured += 1e-15;
+  CHECK(tally({full, last_bit}).tests.holds == 1);
+}
+
+TEST_CASE("a claim that a run cannot show is not tested by it", "[fast]") {
+  ConcludedRun run = run_of("novograd", "state", Verdict::none);
+  const SystemsTally some = tally({run}), none = tally({});
+  CHECK(some.tests.compared() == 0);
+  CHECK(some.without == none.without);
+  CHECK_THAT(systems_markdown({run}), Contains("the \\<worst\\> | 1 | 1.25 | - | not tested |"));
+  CHECK_THAT(systems_html({run}, embedded_assets()), Contains(">not tested<"));
 }
 
 TEST_CASE("the page has every system, its runs and what is not tested", "[fast]") {
