@@ -24,6 +24,9 @@ struct PublishedClaim {
   /// other machines. A verdict is then one on the set-up of the run. Empty where any run can test
   /// the claim: a formula, a count, a property of every network.
   std::string_view setup = {};
+  /// Follows from the definition of the method (a count, a size, a rewriting, a proven bound), so
+  /// that any correct program meets it: a test of it checks the program, not the method.
+  bool identity = false;
 };
 
 struct System {

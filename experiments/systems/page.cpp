@@ -102,7 +102,8 @@ constexpr const char* kNoRun = "none of these runs tests it";
 
 /// "abstract; there: ResNet-50 on ImageNet"
 std::string place_of(const PublishedClaim& published) {
-  return fmt::format("{}{}{}", published.place,
+  return fmt::format("{}{}{}{}", published.place,
+                     published.identity ? "; any correct program meets it" : "",
                      published.setup.empty() ? "" : "; there: ", published.setup);
 }
 
@@ -248,8 +249,10 @@ SystemsTally tally(const std::vector<ConcludedRun>& runs) {
       }
       const std::vector<TestedIn> tests = tests_of(claim, runs);
       out.without += std::ranges::none_of(tests, has_verdict);
-      for (const TestedIn& test : tests)
+      for (const TestedIn& test : tests) {
         (claim.setup.empty() ? out.tests : out.elsewhere).add(test.claim->verdict);
+        out.identities += claim.identity && test.claim->verdict == Verdict::holds;
+      }
     }
   }
   return out;
@@ -257,13 +260,23 @@ SystemsTally tally(const std::vector<ConcludedRun>& runs) {
 
 std::string answer(const SystemsTally& tally) {
   std::string out = fmt::format("{} systems.", published_systems().size());
-  const auto say = [&out](const VerdictCounts& tests, const std::string& of) {
-    if (tests.compared() > 0)
-      out += fmt::format(" Of {} test{} of published claims that {} {}.", tests.compared(),
-                         tests.compared() == 1 ? "" : "s", of, verdict_words(tests));
+  const auto say = [&out](const VerdictCounts& tests, const std::string& of,
+                          std::size_t identities) {
+    if (tests.compared() == 0) return;
+    std::string words = verdict_words(tests);
+    if (identities > 0) {  // behind the first verdict, those that hold
+      const std::string held = verdict_words({.holds = tests.holds});
+      words.insert(
+          held.size(),
+          fmt::format(
+              " ({} of them {} of the method, which any correct program meets)", identities,
+              identities == 1 ? "an identity or proven bound" : "identities or proven bounds"));
+    }
+    out += fmt::format(" Of {} test{} of published claims that {} {}.", tests.compared(),
+                       tests.compared() == 1 ? "" : "s", of, words);
   };
-  say(tally.tests, "any set-up can test");
-  say(tally.elsewhere, fmt::format("papers test on {}, here", kElsewhere));
+  say(tally.tests, "any set-up can test", tally.identities);
+  say(tally.elsewhere, fmt::format("papers test on {}, here", kElsewhere), 0);
   if (tally.tests.compared() + tally.elsewhere.compared() == 0)
     out += " No published claim was tested.";
   out += fmt::format(" {} claims are not tested here", tally.not_tested);
@@ -281,8 +294,9 @@ std::string systems_markdown(const std::vector<ConcludedRun>& runs) {
       "no run here has: most train small networks for a few hundred steps on two cores. Such a "
       "verdict is one on the set-up of the run, neither on the paper's nor for it.\n";
   for (const System& system : published_systems()) {
-    out += fmt::format("\n## {}\n{}: `{}`\n\n", markdown_cell(system.name),
-                       markdown_cell(system.paper), commands_of(system));
+    const std::string commands = commands_of(system);
+    out += fmt::format("\n## {}\n{}{}\n\n", markdown_cell(system.name), markdown_cell(system.paper),
+                       commands.empty() ? "" : ": `" + commands + "`");
     out += fmt::format(
         "| published claim | run; worst finding | {} | {} | 95 % | verdict |\n"
         "|---|---|---:|---:|---|---|\n",
@@ -301,15 +315,17 @@ std::string systems_html(const std::vector<ConcludedRun>& runs, const ReportAsse
   std::string rows;
   for (std::size_t i = 0; i < published_systems().size(); ++i) {
     const System& system = published_systems()[i];
+    const std::string commands = commands_of(system);
     const auto figure = std::ranges::find(drawn, file_name(system.name), &NamedChart::name);
     const std::string link =
         figure == drawn.end() || assets.libraries.empty()
             ? ""
             : fmt::format(" · <a href=\"#fig-e{0}\">figure E{0}</a>", figure - drawn.begin() + 1);
     rows += fmt::format(
-        "<tr class=\"system\" id=\"s{}\"><th scope=\"rowgroup\" colspan=\"5\">{}<small>{}: "
-        "<code>{}</code>{}</small></th></tr>\n",
-        i, html_text(system.name), html_text(system.paper), html_text(commands_of(system)), link);
+        "<tr class=\"system\" id=\"s{}\"><th scope=\"rowgroup\" colspan=\"5\">{}<small>{}{}{}"
+        "</small></th></tr>\n",
+        i, html_text(system.name), html_text(system.paper),
+        commands.empty() ? "" : ": <code>" + html_text(commands) + "</code>", link);
     for (const PublishedClaim& claim : system.claims) rows += html_rows(claim, runs);
   }
   std::string section = "<section aria-label=\"Published systems\">\n<p class=\"answer\">" +

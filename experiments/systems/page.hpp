@@ -18,6 +18,7 @@ struct ConcludedRun {
 /// How runs judged the published claims that they test, and the claims that no experiment tests.
 struct SystemsTally {
   VerdictCounts tests = {};      ///< a claim in a run, of claims that any set-up tests
+  std::size_t identities = 0;    ///< of these, those that hold of what any correct program meets
   VerdictCounts elsewhere = {};  ///< of claims that the paper tests on another set-up
   std::size_t without = 0;       ///< claims that an experiment tests, but none of the runs
   std::size_t not_tested = 0;    ///< claims that need what is not here

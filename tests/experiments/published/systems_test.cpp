@@ -73,6 +73,8 @@ TEST_CASE("systems name published claims of experiments", "[fast]") {
       CHECK_FALSE(published.place.empty());
       CHECK(published.key.empty() == published.experiment.empty());
       CHECK(published.key.empty() != published.nearest.empty());
+      // What follows from the definition is seen in any set-up.
+      if (published.identity) CHECK((published.setup.empty() && !published.key.empty()));
       if (published.key.empty()) continue;
       const Claim* claim = declared(published.experiment, published.key);
       REQUIRE(claim);
@@ -109,13 +111,24 @@ TEST_CASE("a test is a claim in a run; claims without runs are counted apart", "
                                    run_of("novograd", "epsilon", Verdict::fails)});
   CHECK(some.tests.holds == 1);
   CHECK(some.tests.compared() == 1);
+  CHECK(some.identities == 1);       // half of Adam's state, which any correct program keeps
   CHECK(some.elsewhere.fails == 1);  // the paper trains larger networks
   CHECK(some.elsewhere.undecided == 1);
   CHECK(some.without == none.without - 2);
   CHECK_THAT(answer(some),
              Contains("33 systems. Of 1 test of published claims that any set-up can test 1 "
-                      "holds. Of 2 tests of published claims that papers test on larger networks, "
-                      "longer trainings or other machines, here 1 is undecided, 1 fails. "));
+                      "holds (1 of them an identity or proven bound of the method, which any "
+                      "correct program meets). Of 2 tests of published claims that papers test on "
+                      "larger networks, longer trainings or other machines, here 1 is undecided, 1 "
+                      "fails. "));
+  const SystemsTally mixed =
+      tally({run_of("novograd", "state", Verdict::holds), run_of("birder", "bits", Verdict::holds),
+             run_of("actnn", "unbiased", Verdict::holds),
+             run_of("kure", "published curve", Verdict::fails),
+             run_of("binarized", "xnor", Verdict::fails)});
+  CHECK(mixed.identities == 2);
+  CHECK_THAT(answer(mixed), Contains("3 hold (2 of them identities or proven bounds of the method, "
+                                     "which any correct program meets), 2 fail."));
   CHECK_THAT(answer(none), Contains("33 systems. No published claim was tested. "));
 }
 
@@ -158,6 +171,10 @@ TEST_CASE("the page has every system, its runs and what is not tested", "[fast]"
       Contains("[novograd-run](../novograd-run/report.html): mlp\\|x on glyphs; "
                "seeds: 5; the \\<worst\\> | 1 | 1.25 | - | fails in this set-up (2 fail) |"));
   CHECK_THAT(markdown, Contains("| not tested here |"));
+  CHECK_THAT(markdown, Contains("half of Adam's state (abstract; any correct program meets it)"));
+  // A system that nothing here tests has no command.
+  CHECK_THAT(markdown, Contains("## 8-bit optimizer states\nDettmers et al., ICLR 2022, arXiv "
+                                "2110.02861\n\n"));
   const std::string html = systems_html(runs, embedded_assets());
   CHECK_THAT(html, Contains("<a href=\"../novograd-run/report.html\">novograd-run</a>: mlp|x on "
                             "glyphs; seeds: 5. the &lt;worst&gt;"));
