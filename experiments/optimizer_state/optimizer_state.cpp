@@ -396,8 +396,9 @@ extern const Experiment experiment_optimizer_state = {
     "optimizer-state",
     "how few bits do Adam's moments and the master weights need, and can what they lose be "
     "predicted from a float32 run",
-    "Dettmers et al. (ICLR 2022, arXiv 2110.02861) claim that moments in blocks of 8 bits train as "
-    "well as float32 ones; Zamirai et al. (2020, arXiv 2010.06192) claim the same of bfloat16 "
+    "Dettmers et al. (ICLR 2022, arXiv 2110.02861) claim that moments in blocks of 8 bits, in "
+    "dynamic codes rounded to nearest, train as well as float32 ones, which is not tested here; "
+    "Zamirai et al. (2020, arXiv 2010.06192) claim the same of bfloat16 "
     "weights with stochastic rounding, which to nearest lose most updates.",
     {{"zeros",
       "The share of second moments that 8-bit blocks round to 0 is the one that float32 moments "
@@ -407,8 +408,9 @@ extern const Experiment experiment_optimizer_state = {
       "predict, within 0.05 (derived here).",
       "seeds"},
      {"moments",
-      "Moments in blocks of 8 bits, rounded stochastically, second ones to floating numbers, lose "
-      "at most 0.5 points of top-1 (published of dynamic 8-bit codes; the margin is ours).",
+      "Moments in blocks of 8 bits in codes of ours, second ones floating, rounded stochastically, "
+      "lose at most 0.5 points of top-1 (a contrast; published of dynamic codes, rounded to "
+      "nearest).",
       "seeds"},
      {"masters",
       "Masters in bfloat16, rounded stochastically, lose at most 0.5 points (published; the margin "

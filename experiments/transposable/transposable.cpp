@@ -307,7 +307,11 @@ extern const Experiment experiment_transposable = {
      {"order",
       "Unstructured, 4:8, 2:4, 4:8-T, 1:2, 2:4-T, 1:2-T: each prunes more magnitude than "
       "the one before it (derived here)."},
-     {"greedy", "Greedy transposable masks stay within their proven bounds (published)."},
+     {"greedy",
+      "Greedy transposable masks, the lightest pruned first, prune at most twice the least "
+      "magnitude (published)."},
+     {"greedy, heaviest first",
+      "Those that keep the heaviest first keep at least half of the most (derived here)."},
      {"placement",
       "Groups with independently placed zeros break N:M as often as the binomial law predicts "
       "(derived here)."},

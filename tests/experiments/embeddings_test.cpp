@@ -1,7 +1,8 @@
 // 4-bit tables: the laws of normal rows, and the experiment from settings to conclusion.
+#include "experiments/embeddings/embeddings.hpp"
+
 #include <cmath>
 
-#include "experiments/embeddings/embeddings.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/smoke_run.hpp"
 #include "tests/files.hpp"
@@ -44,14 +45,16 @@ TEST_CASE("embeddings: losses of normal rows are those of the reference", "[fast
   REQUIRE(conclusion.tables[0].rows.size() == 2);
   for (const auto& row : conclusion.tables[0].rows)
     CHECK(row.size() == conclusion.tables[0].header.size());
-  int references = 0;
+  int references = 0, ranges = 0;
   for (const Finding& finding : conclusion.findings) {
     INFO(finding.what << ": " << finding.predicted << " " << finding.measured);
     CHECK_FALSE(finding.claim.empty());
     CHECK(finding.verdict != Verdict::fails);
     references += finding.claim == "table";
+    ranges += finding.claim == "ranges";
   }
   CHECK(references == 2 * 6);
+  CHECK(ranges == 2);
   CHECK_THAT(message_of([&] {
                Conclusion none;
                embeddings::add_rows(embeddings_run(folder, {"dimensions=8,x"}), none);

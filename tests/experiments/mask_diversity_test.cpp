@@ -174,6 +174,10 @@ TEST_CASE("mask-diversity on a small network", "[slow]") {
     CHECK(finding.measured <= finding.high);
   }
   // 20,000 normal pieces tell their entropy well enough, the few groups of the network do not.
+  for (const char* claim : {"accuracy", "accuracy, exact count", "accuracy, magnitude"}) {
+    INFO(claim);
+    CHECK(std::ranges::count(conclusion.findings, claim, &Finding::claim) == 1);
+  }
   int held = 0, open = 0;
   for (const Finding& finding : conclusion.findings) {
     if (!finding.what.starts_with("entropy")) continue;

@@ -1,4 +1,5 @@
 // The loss from transposable masks: the experiment on small numbers, its verdicts and its refusals.
+#include <algorithm>
 #include <cmath>
 
 #include "experiments/engine/experiment.hpp"
@@ -71,6 +72,9 @@ TEST_CASE("transposable: losses, bounds, conversion and networks", "[fast]") {
   CHECK(losses == 7);
   CHECK(steps == 6);
   CHECK(bounds == 6);
+  // The paper prunes the lightest first.
+  CHECK(std::ranges::count(conclusion.findings, "greedy", &Finding::claim) == 2);
+  CHECK(std::ranges::count(conclusion.findings, "greedy, heaviest first", &Finding::claim) == 4);
   CHECK(placed == 20);
   CHECK(repairs == 2);
   for (const ResultTable& table : conclusion.tables)
