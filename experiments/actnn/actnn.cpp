@@ -461,7 +461,7 @@ extern const Experiment experiment_actnn = {
      {"unbiased", "Gradients of layers whose own context is compressed have no bias (published)."},
      {"layers add",
       "The variance of a gradient is the sum of what each context adds to it, given the gradient "
-      "that reaches that context, within 5 % (published)."},
+      "that reaches that context, within 5 % (published; the margin is ours)."},
      {"layers alone",
       "So is it where each context is compressed alone, within 5 % (derived here)."},
      {"greedy", "With equal sizes the greedy algorithm finds the least loss (derived here)."},

@@ -412,18 +412,19 @@ double p_value(const stats::PairedAnswers& answers, double bound) {
 
 namespace {
 
-/// "; 2 of 5 runs diverged"
-std::string diverged_text(const stats::PairedInterval& d) {
-  return d.left_out == 0
-             ? ""
-             : fmt::format("; {} of {} diverged", d.left_out, counted(d.n + d.left_out, "run"));
+/// "; 2 of 5 runs diverged", or "; the same in all 3 runs", which show no spread and thus no
+/// interval; else "".
+std::string of_runs(const stats::PairedInterval& d) {
+  if (d.left_out > 0)
+    return fmt::format("; {} of {} diverged", d.left_out, counted(d.n + d.left_out, "run"));
+  return d.n > 1 && std::isinf(d.high) ? fmt::format("; the same in all {} runs", d.n) : "";
 }
 
 }  // namespace
 
 void PairedClaims::add(std::string what, const stats::PairedInterval& d, double bound,
                        std::string claim) {
-  findings_.push_back({std::move(what) + diverged_text(d), bound, d.mean, d.low, d.high});
+  findings_.push_back({std::move(what) + of_runs(d), bound, d.mean, d.low, d.high});
   findings_.back().claim = std::move(claim);
   p_values_.push_back(p_value(d, bound));
   diverged_.push_back(d.left_out > 0);
@@ -453,7 +454,7 @@ std::vector<Finding> judge_gains(const std::vector<PairedGain>& gains) {
   }
   judge_signs(findings, above, below);
   for (std::size_t i = 0; i < gains.size(); ++i) {
-    findings[i].what += diverged_text(gains[i].difference) + " (claimed above 0)";
+    findings[i].what += of_runs(gains[i].difference) + " (claimed above 0)";
     if (gains[i].difference.left_out > 0) judge_diverged(findings[i]);
   }
   return findings;

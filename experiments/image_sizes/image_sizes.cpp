@@ -400,7 +400,7 @@ extern const Experiment experiment_image_sizes = {
     "Hoffer et al. (arXiv 1908.08986) claim that steps on images of sizes drawn at random, with "
     "batches or copies that keep their cost, train networks that are more accurate at the usual "
     "size and at others, once the statistics of normalisation are re-estimated for the size.",
-    {{"area", "A step costs as much at every size, within 10 % (published)."},
+    {{"area", "A step costs as much at every size, within 10 % (published; the margin is ours)."},
      {"cost", "Counted multiply-adds are those of the shapes of layers (derived here)."},
      {"weights", "Smoothing weighs copies from 1 to the root of their number (derived here)."},
      {"accuracy", "Mixed sizes gain accuracy at the size of the data set (published).", "seeds"},

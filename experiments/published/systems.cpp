@@ -123,7 +123,7 @@ std::span<const System> published_systems() {
        {{"Steps after training, on a small set without labels, regain accuracy", "abstract",
          "post-training", "gain", "", "", kImageNet},
         {"The loss of a mixture of widths is the sum of its layers' losses (here the loss is the "
-         "noise of the outputs, in dB)",
+         "noise of the outputs, shown in dB)",
          "paper", "allocation", "additive"},
         {"ResNet-50 loses less than 1 % at 13 % of its size", "abstract", "post-training", "size",
          "", "less than 1 % at 13 % of the size", "ResNet-50 on ImageNet"}}},
@@ -244,9 +244,10 @@ std::span<const System> published_systems() {
          kNeedsHardware}}},
       {"Fix your classifier",
        "Hoffer et al., ICLR 2018, arXiv 1801.04540",
-       {{"A fixed last layer of Hadamard rows loses little or no accuracy", "abstract",
-         "hadamard-classifier", "accuracy", "", "", kResNets},
-        identity({"It needs neither memory nor multiplications of its own", "abstract",
+       {{"A last layer fixed up to one learned scale, here of Hadamard rows, loses little or no "
+         "accuracy",
+         "abstract", "hadamard-classifier", "accuracy", "", "", kResNets},
+        identity({"Hadamard rows need neither memory nor multiplications of their own", "paper",
                   "hadamard-classifier", "cost"})}},
       {"NovoGrad",
        "Ginsburg et al., 2019, arXiv 1905.11286",

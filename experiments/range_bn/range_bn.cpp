@@ -554,7 +554,9 @@ extern const Experiment experiment_range_bn = {
      {"angle, normal law",
       "Angles of normal numbers are those of the cells of their law within 2 % (derived here)."},
      {"angle, bound", "No angle exceeds the published bound (published)."},
-     {"angle, signs", "Signs of normal numbers are 37.07 degrees away, within 2 % (published)."},
+     {"angle, signs",
+      "Signs of normal numbers are 37.07 degrees away, within 2 % (published; the margin is "
+      "ours)."},
      {"accuracy",
       "Range normalisation loses at most 0.5 points of top-1 to batch normalisation (published; "
       "the margin is ours).",

@@ -34,6 +34,7 @@
 #include "formats/portable/math.hpp"
 #include "formats/portable/pairwise.hpp"
 #include "formats/scaling/quantize_blocks.hpp"
+#include "formats/storage/array.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
 #include "policies/numerics/rotation.hpp"
@@ -263,10 +264,11 @@ namespace {
 
 constexpr double kMostLost = 1;        // per cent of float32's bits per character
 constexpr double kNoiseTolerance = 1;  // dB
-/// Those of the publications that `source` names.
-constexpr std::string_view kPublished[] = {
-    "bf16-train", "fp8-delayed",    "fp8-current", "fp8-current-h100", "fp8-current-h100-promoted",
-    "fp8-block",  "fp8-block-h100", "mxfp8-train", "mxfp4-train",      "nvfp4-train"};
+constexpr double kMostSpikes = 10;     // per cent of the runs
+/// One for each paper that the table of published systems names. Scales of the current tensor are a
+/// library's, the units of an H100 are modelled here, bfloat16 has a paper of its own.
+constexpr std::string_view kPublished[] = {"fp8-delayed", "fp8-block", "mxfp8-train", "mxfp4-train",
+                                           "nvfp4-train"};
 
 /// Key of a claim about published recipes, or of the same about others.
 std::string claim_of(const std::string& recipe, const char* about) {
@@ -562,9 +564,14 @@ void add_recipes(const ExperimentRun& run, const net::Dataset& data, Conclusion&
   }
   conclusion.add(losses.judged());
   for (std::size_t r = 1; r < rows.size(); ++r) {
-    conclusion.add(exact_finding(fmt::format("runs with a spike or NaN, {}", rows[r].name), 0,
-                                 static_cast<double>(rows[r].spikes), rows[r].spikes == 0),
-                   claim_of(rows[r].name, "stable").c_str());
+    const auto runs = std::ssize(plan.seeds);
+    const stats::Interval share = stats::wilson(rows[r].spikes, runs);
+    conclusion.add(
+        interval_finding(fmt::format("% of {} with a spike or NaN, {} (at most {} allowed)",
+                                     counted(runs, "run"), rows[r].name, kMostSpikes),
+                         0, 100 * static_cast<double>(rows[r].spikes) / static_cast<double>(runs),
+                         {100 * share.low, 100 * share.high}, at_most(kMostSpikes)),
+        claim_of(rows[r].name, "stable").c_str());
   }
   const auto order = [](const Row& a, const Row& b) { return a.lost.mean < b.lost.mean; };
   const auto [best, worst] = std::minmax_element(rows.begin() + 1, rows.end(), order);
@@ -592,8 +599,8 @@ extern const Experiment experiment_training_recipes = {
     "training-recipes",
     "do the recipes that train today's networks in 16, 8 and 4 bits keep the loss of float32, and "
     "does the noise of their weight gradients foretell what they lose",
-    "Publications of FP8, MXFP8, MXFP4 and NVFP4 training (docs/recipes.md) claim losses within "
-    "about 1 % of 16 or 32 bits without divergence.",
+    "Publications of FP8, MXFP8, MXFP4 and NVFP4 training (docs/recipes.md) claim losses close to "
+    "those of 16 or 32 bits without divergence.",
     {{"noise",
       "The noise that a recipe's rounding adds to weight gradients in the first step is that of "
       "its formats under the float32 tensors (derived here)."},
@@ -606,10 +613,11 @@ extern const Experiment experiment_training_recipes = {
       "train_samples"},
      {"loss, others", "So do others, such as variants of ours (a contrast).", "train_samples"},
      {"stable",
-      "No published recipe's mean loss of `spike_steps` steps rises by more than `spike` above the "
-      "least such mean before (published; the margin is ours).",
+      "In at most 10 % of a published recipe's runs the mean loss of `spike_steps` steps rises by "
+      "more than `spike` above the least such mean before, which 35 runs without one show "
+      "(published; the margins are ours).",
       "spike_steps"},
-     {"stable, others", "Nor does that of others (a contrast).", "spike_steps"}},
+     {"stable, others", "So it is with others (a contrast).", "spike_steps"}},
     {{"net", "char-transformer", "network to train", takes_network()},
      {"data", "chain", "text to train on", takes_data_set()},
      {"recipes", "fp8-current,mxfp4-train", training_recipes::kRecipes, training_recipes::kRecipes,

@@ -41,6 +41,9 @@ TEST_CASE("mlperf: scenarios follow the closed forms, and resume", "[fast]") {
   CHECK(counts.at("server") == 2 * 3);
   CHECK(counts.at("speed") == 2);
   CHECK(counts.at("queue") == 1);
+  CHECK(counts.at("few") == 1);  // whatever the laws, their uniform numbers are the same
+  CHECK(counts.at("dependent") == 1);
+  CHECK(counts.at("dependent, predicted") == 1);
   for (const char* const claim : {"scenarios", "server", "speed"}) {
     const auto [of, holds] = testing::held(conclusion, claim);
     INFO(claim);

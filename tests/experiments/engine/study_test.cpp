@@ -295,6 +295,7 @@ TEST_CASE("paired gains: signs hold, fail and stay undecided", "[fast]") {
   CHECK(findings[3].verdict == Verdict::undecided);
   // Two seeds without spread do not say how sure the sign is.
   CHECK(judge_gains({gain("e", {2, 2})})[0].verdict == Verdict::undecided);
+  CHECK(judge_gains({gain("e", {2, 2})})[0].what == "e; the same in all 2 runs (claimed above 0)");
   CHECK(findings[0].what == "a (claimed above 0)");
   CHECK(judge_gains({gain("c", {1, 0.2, 0.9, 0.3, 0.4})})[0].verdict == Verdict::holds);
 }
