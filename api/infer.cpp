@@ -13,13 +13,13 @@
 #include "emu/net/memory_plan.hpp"
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/weights.hpp"
+#include "emu/net/observing.hpp"
 #include "emu/net/profile.hpp"
 #include "emu/net/run_context.hpp"
 #include "experiments/engine/row_noise.hpp"
 #include "experiments/engine/run_point.hpp"
 #include "experiments/engine/scores.hpp"
 #include "experiments/predict/left_out.hpp"
-#include "experiments/predict/listening.hpp"
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
 #include "formats/storage/utf8.hpp"
@@ -431,7 +431,7 @@ struct Inference::Parts {
   net::Numerics float32;
   policies::RecipeNumerics quantized;
   experiments::NotFinite lost;
-  experiments::Listening numerics;
+  net::Observing numerics;
   /// The float32 passes that scores need read the weights themselves.
   const bool releases;
   std::optional<Inferred::Calibration> calibration = {};
@@ -451,7 +451,8 @@ Inference::Parts::Parts(const InferRequest& request, const std::vector<NamedArra
       recipe(policies::with_checkpoint_ranges(given.last_stage(), path, where), model.graph, where),
       quantized(recipe),
       lost(model.graph, quantized),
-      numerics(under_recipe ? quantized : float32, [this](const net::Product& p) { lost.add(p); }),
+      numerics(under_recipe ? quantized : float32,
+               {.after = [this](const net::Step&, const net::Product& p) { lost.add(p); }}),
       releases(under_recipe && asked.metrics.empty()) {}
 
 void Inference::Parts::freeze(const std::vector<Tensor>& inputs) {

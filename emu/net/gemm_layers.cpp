@@ -4,6 +4,7 @@
 
 #include "emu/net/forward.hpp"
 #include "emu/net/memory_plan.hpp"
+#include "emu/net/observing.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::net {
@@ -136,27 +137,15 @@ const Tensor& weight_of(const Graph& graph, std::string_view layer) {
   throw Error("no layer '" + std::string(layer) + "' has a weight");
 }
 
-namespace {
-
-class Counter : public Numerics {
- public:
-  void product(const Step& step, const Product& p) override {
-    multiply_adds += net::multiply_adds(p);
-    Numerics::product(step, p);
-  }
-  double multiply_adds = 0;
-};
-
-}  // namespace
-
 double multiply_adds(const Product& p) {
   return static_cast<double>(p.d_stack.count() * p.m) * static_cast<double>(p.n * p.k);
 }
 
 double multiply_adds(const Graph& graph, const std::vector<Tensor>& batch) {
-  Counter counter;
-  forward(graph, batch, counter);
-  return counter.multiply_adds;
+  double sum = 0;
+  Observing numerics({.before = [&](const Step&, const Product& p) { sum += multiply_adds(p); }});
+  forward(graph, batch, numerics);
+  return sum;
 }
 
 }  // namespace numemu::net

@@ -11,6 +11,7 @@
 #include "emu/net/forward.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/nets.hpp"
+#include "emu/net/observing.hpp"
 #include "emu/net/ops/losses.hpp"
 #include "emu/net/train/shuffle.hpp"
 #include "emu/stats/interval.hpp"
@@ -133,18 +134,17 @@ std::vector<net::Tensor> pass(const Sample& sample, net::Numerics& numerics) {
 
 Exact exact_pass(const Sample& sample) {
   Exact exact;
-  Observers show;
-  show.before = [&](const net::Product& p, std::int64_t) {
+  net::Observers show;
+  show.before = [&](const net::Step&, const net::Product& p) {
     if (p.kind == net::GemmKind::wgrad) add_reach(p, exact.reach[std::string(p.layer)]);
   };
-  show.kept = [&](const net::Kept& kept, const net::Tensor& tensor) {
+  show.kept = [&](const net::Step&, const net::Kept& kept, const net::Tensor& tensor) {
     if (kept.use == net::Use::linear) exact.contexts[std::string(kept.layer)] = tensor;
   };
-  show.edge = [&](const net::Edge& edge, const net::Tensor& tensor) {
+  show.edge = [&](const net::Step&, const net::Edge& edge, const net::Tensor& tensor) {
     if (edge.backward) exact.outputs[std::string(edge.layer)] = tensor;
   };
-  net::Numerics float32;
-  Observed numerics(float32, show);
+  net::Observing numerics(show);
   exact.gradients = pass(sample, numerics);
   return exact;
 }

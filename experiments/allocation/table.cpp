@@ -9,6 +9,7 @@
 
 #include "emu/net/forward.hpp"
 #include "emu/net/gemm_layers.hpp"
+#include "emu/net/observing.hpp"
 #include "experiments/engine/bench/workbench.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/trials.hpp"
@@ -127,15 +128,6 @@ namespace {
 
 constexpr double kFloat32Bits = 32;
 
-class Counter : public net::Numerics {
- public:
-  void product(const net::Step& step, const net::Product& p) override {
-    counts[std::string(p.layer)] += net::multiply_adds(p);
-    net::Numerics::product(step, p);
-  }
-  std::map<std::string, double> counts;
-};
-
 std::string format_name(const std::optional<policies::RolePolicy>& role) {
   if (!role) return "float32";
   return role->block != nullptr ? role->block->name : role->format->name;
@@ -188,12 +180,15 @@ double MacCosts::of(const policies::LayerRecipe& recipe) const {
 
 std::vector<LayerSize> layer_sizes(const net::Graph& graph,
                                    const std::vector<net::Tensor>& sample) {
-  Counter counter;
-  net::forward(graph, sample, counter);
+  std::map<std::string, double> counts;
+  net::Observing numerics({.before = [&](const net::Step&, const net::Product& p) {
+    counts[std::string(p.layer)] += net::multiply_adds(p);
+  }});
+  net::forward(graph, sample, numerics);
   std::vector<LayerSize> out;
   for (const net::GemmLayer& layer : net::gemm_layers(graph)) {
     const double weights = layer.weight == nullptr ? 0 : static_cast<double>(layer.weight->size());
-    out.push_back({layer.name, weights, counter.counts[layer.name]});
+    out.push_back({layer.name, weights, counts[layer.name]});
   }
   return out;
 }

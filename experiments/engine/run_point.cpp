@@ -8,6 +8,7 @@
 #include "emu/net/data/view.hpp"
 #include "emu/net/math.hpp"
 #include "emu/net/memory_plan.hpp"
+#include "emu/net/observing.hpp"
 #include "emu/net/profile.hpp"
 #include "emu/stats/interval.hpp"
 #include "experiments/engine/bench/workbench.hpp"
@@ -18,7 +19,6 @@
 #include "experiments/predict/injected_network.hpp"
 #include "experiments/predict/layer_powers.hpp"
 #include "experiments/predict/left_out.hpp"
-#include "experiments/predict/listening.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/version.hpp"
 #include "policies/bits/effective_bits.hpp"
@@ -216,10 +216,10 @@ MeasuredPoint measure_point(NoiseFigures& noise, policies::RecipeNumerics& numer
   work.begin("noise on the reference", noise_cost(bench.reference.samples()));
   NotFinite lost(graph, numerics);
   numerics.roles().hear_units([&](const net::Product& p) { lost.add(p); });
-  Listening listening(
-      numerics, [&](const net::Product& p) { lost.add_stored(p); },
-      [&](std::int64_t n) { work.add(n, bench.eval_images); });
-  noise.measured = measure_layers(graph, listening, bench.reference, behind_reference(bench));
+  net::Observing observing(
+      numerics, {.after = [&](const net::Step&, const net::Product& p) { lost.add_stored(p); },
+                 .stepped = [&](std::int64_t n) { work.add(n, bench.eval_images); }});
+  noise.measured = measure_layers(graph, observing, bench.reference, behind_reference(bench));
   withhold_fused(noise.measured, numerics);
   if (noise.predictions) lost.add_overflows(noise.predicted);
   measure_tensors(noise.tensors, recipe, bench.reference, &numerics);
@@ -228,7 +228,7 @@ MeasuredPoint measure_point(NoiseFigures& noise, policies::RecipeNumerics& numer
   numerics.roles().reset_counts();
   work.begin("evaluation", evaluation_cost(bench.eval_images));
   measured.evaluation = net::evaluate(graph, bench.dataset, net::Split::test, bench.eval_images,
-                                      listening, bench.scores);
+                                      observing, bench.scores);
   measured.lost_test = lost.lost(measured.evaluation.samples, measured.evaluation.outputs);
   if (noise.predictions) {
     lost.count_overflows(noise.predicted);

@@ -19,6 +19,7 @@
 
 #include "emu/net/data/view.hpp"
 #include "emu/net/gemm_layers.hpp"
+#include "emu/net/observing.hpp"
 #include "emu/net/run_context.hpp"
 #include "emu/net/train/score.hpp"
 #include "emu/unit/tiles.hpp"
@@ -29,7 +30,6 @@
 #include "experiments/engine/side_by_side.hpp"
 #include "experiments/predict/accuracy.hpp"
 #include "experiments/predict/layer_noise.hpp"
-#include "experiments/predict/listening.hpp"
 #include "formats/error.hpp"
 #include "formats/scaling/scale_rule.hpp"
 #include "formats/storage/atomic_file.hpp"
@@ -279,10 +279,10 @@ double sample_seconds(const Trial& trial, net::Numerics& numerics, std::int64_t 
   const auto rate = [&](std::int64_t batch) {
     const double start = trial.clock();
     std::atomic<double> macs = 0;
-    Listening pilot(numerics, [&](const net::Product& p) {
-      macs += net::multiply_adds(p);
-      if (trial.clock() > begin + budget) throw OutOfTime();
-    });
+    net::Observing pilot(numerics, {.after = [&](const net::Step&, const net::Product& p) {
+                           macs += net::multiply_adds(p);
+                           if (trial.clock() > begin + budget) throw OutOfTime();
+                         }});
     try {
       net::evaluate(trial.trained.graph, trial.dataset, net::Split::test,
                     std::min(most, batch * threads), pilot, {}, batch);

@@ -16,6 +16,7 @@
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
+#include "emu/net/observing.hpp"
 #include "emu/net/ops/losses.hpp"
 #include "emu/net/train/evaluate.hpp"
 #include "emu/net/train/shuffle.hpp"
@@ -94,24 +95,6 @@ net::Evaluation test(const net::Graph& graph, const net::Dataset& data,
 
 }  // namespace
 
-void Observed::product(const net::Step& step, const net::Product& p) {
-  const bool training = step.phase == net::Phase::training;
-  if (training && observers_.before) observers_.before(p, step.index);
-  Forwarding::product(step, p);
-  if (training && observers_.after) observers_.after(p, step.index);
-}
-
-void Observed::edge(const net::Step& step, const net::Edge& edge, net::Tensor& tensor) {
-  if (step.phase == net::Phase::training && observers_.edge) observers_.edge(edge, tensor);
-  Forwarding::edge(step, edge, tensor);
-}
-
-net::Saved Observed::save(const net::Step& step, const net::Kept& kept,
-                          const net::SharedTensor& tensor) {
-  if (step.phase == net::Phase::training && observers_.kept) observers_.kept(kept, *tensor);
-  return Forwarding::save(step, kept, tensor);
-}
-
 net::Dataset restricted(const net::Dataset& data, std::int64_t train_samples, bool validation) {
   if (train_samples < 0 || train_samples > data.train_count()) {
     throw Error(fmt::format("{}: expected at most its {} training samples, not {}", data.name(),
@@ -143,7 +126,11 @@ TrainOutcome run_train_trial(const TrainTrial& trial, const net::Dataset& whole)
   policies::StagedNumerics staged(recipe, graph, where);
   staged.require_options(where, options);
   const auto around = trial.around.make ? trial.around.make(staged) : nullptr;
-  Observed numerics(around ? *around : staged, {.before = trial.before, .after = trial.after});
+  net::Observing numerics(around ? *around : staged,
+                          {.before = [&](const net::Step& step, const net::Product& p) {
+                            if (trial.before && step.phase == net::Phase::training)
+                              trial.before(p, step.index);
+                          }});
   const bool text = data.kind() == net::DataKind::text;
   const auto metric_of = [text](const net::Evaluation& tested) {
     return text ? net::bits_per_character(tested.loss)
@@ -274,9 +261,7 @@ std::vector<LayerGradient> layer_gradients(const net::Graph& graph, const net::D
   const FloatGuard guard;
   const std::int64_t per_epoch = data.train_count() / batch;
   std::map<std::string, LayerGradient> read;
-  net::Numerics float32;
-  Observers show;
-  show.before = [&](const net::Product& p, std::int64_t) {
+  net::Observing numerics({.before = [&](const net::Step&, const net::Product& p) {
     if (p.kind != net::GemmKind::wgrad) return;
     const net::Tensor& source = *p.a.source;
     LayerGradient& layer = read[std::string(p.layer)];
@@ -284,8 +269,7 @@ std::vector<LayerGradient> layer_gradients(const net::Graph& graph, const net::D
     layer.channels = p.a.stack.inner * p.a.stack.width;
     layer.rows += source.size() / layer.channels;
     layer.g.insert(layer.g.end(), source.data.begin(), source.data.end());
-  };
-  Observed numerics(float32, show);
+  }});
   std::vector<std::int64_t> order;
   for (std::int64_t step = 0; step < steps; ++step) {
     const std::int64_t place = step % per_epoch;

@@ -24,32 +24,6 @@ class Recipe;
 
 namespace numemu::experiments {
 
-/// A product in a training step as the network requests it (operands unpruned and unquantized).
-/// After it ran `product.d` holds the result.
-using ProductObserver = std::function<void(const net::Product&, std::int64_t step)>;
-
-/// What is shown of training steps; each may be empty.
-struct Observers {
-  ProductObserver before = {}, after = {};  ///< of products
-  /// Of tensors that are kept for backward, as forward made them.
-  std::function<void(const net::Kept&, const net::Tensor&)> kept = {};
-  /// Of what an edge hands on, before the numerics change it.
-  std::function<void(const net::Edge&, const net::Tensor&)> edge = {};
-};
-
-/// Numerics that show training steps to observers.
-class Observed final : public net::Forwarding {
- public:
-  Observed(net::Numerics& inner, Observers observers)
-      : Forwarding(inner), observers_(std::move(observers)) {}
-  void product(const net::Step&, const net::Product&) override;
-  void edge(const net::Step&, const net::Edge&, net::Tensor&) override;
-  net::Saved save(const net::Step&, const net::Kept&, const net::SharedTensor&) override;
-
- private:
-  Observers observers_;
-};
-
 /// Numerics around those of a recipe in training, for contrasts that no recipe offers.
 struct NumericsAround {
   std::string name;  ///< part of the trial's point; empty: none
@@ -68,8 +42,10 @@ struct TrainTrial {
   /// The first value of every parameter by name, running statistics too, instead of those drawn
   /// from the seed: a checkpoint's tensors; empty: none.
   std::vector<net::NamedTensor> start = {};
-  NumericsAround around = {};               ///< of the training, not of the test
-  ProductObserver before = {}, after = {};  ///< may be empty
+  NumericsAround around = {};  ///< of the training, not of the test
+  /// Called before every product of a training step, as the network requests it (operands unpruned
+  /// and unquantized); may be empty.
+  std::function<void(const net::Product&, std::int64_t step)> before = {};
   /// Called after every training step, with the number of the step and the network that it left;
   /// may be empty.
   std::function<void(const net::Graph&, std::int64_t step)> on_step = {};

@@ -15,6 +15,7 @@
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/memory_plan.hpp"
 #include "emu/net/model/weights.hpp"
+#include "emu/net/observing.hpp"
 #include "emu/net/train/shuffle.hpp"
 #include "emu/net/train/size_smoothing.hpp"
 #include "emu/net/train/step.hpp"
@@ -243,9 +244,9 @@ Trained measure(const TrainTrial& trial, const net::Dataset& whole, const Questi
   Trained result;
   {
     policies::RecipeNumerics numerics(recipe, graph);
-    Observed counted(numerics, {.before = [&](const net::Product& product, std::int64_t) {
-                       result.multiply_adds += net::multiply_adds(product);
-                     }});
+    net::Observing counted(numerics, {.before = [&](const net::Step&, const net::Product& product) {
+                             result.multiply_adds += net::multiply_adds(product);
+                           }});
     net::TrainHooks hooks;
     hooks.on_step = [&](std::int64_t step, std::int64_t, double loss) {
       result.steps = step + 1;

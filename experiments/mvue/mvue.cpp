@@ -9,6 +9,7 @@
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/nets.hpp"
+#include "emu/net/observing.hpp"
 #include "emu/net/train/shuffle.hpp"
 #include "emu/stats/laws.hpp"
 #include "emu/stats/paired.hpp"
@@ -153,12 +154,11 @@ Gradients pass(const net::Graph& graph, const net::Tensor& x,
                const std::vector<std::int32_t>& labels, std::uint64_t seed, std::int64_t step,
                net::Numerics& numerics) {
   Gradients gradients;
-  Observers show;
-  show.before = [&](const net::Product& p, std::int64_t) {
-    if (p.kind == net::GemmKind::wgrad) gradients[std::string(p.layer)] = p.a.source->data;
-  };
-  Observed observed(numerics, show);
-  training_pass(graph, x, labels, observed, step, seed);
+  net::Observing observing(numerics, {.before = [&](const net::Step&, const net::Product& p) {
+                             if (p.kind == net::GemmKind::wgrad)
+                               gradients[std::string(p.layer)] = p.a.source->data;
+                           }});
+  training_pass(graph, x, labels, observing, step, seed);
   return gradients;
 }
 

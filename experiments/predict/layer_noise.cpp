@@ -8,13 +8,13 @@
 
 #include "emu/net/forward.hpp"
 #include "emu/net/gemm_layers.hpp"
+#include "emu/net/observing.hpp"
 #include "emu/net/run_context.hpp"
 #include "emu/net/tensor.hpp"
 #include "emu/stats/interval.hpp"
 #include "emu/stats/mean.hpp"
 #include "experiments/predict/injected_network.hpp"
 #include "experiments/predict/layer_powers.hpp"
-#include "experiments/predict/listening.hpp"
 #include "experiments/predict/tensor_noise.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/portable/pairwise.hpp"
@@ -183,8 +183,9 @@ class Measured {
       powers.add(node, output);
       if (after) after(node);
     };
-    Listening listening(numerics, [&](const net::Product& p) { powers.add(p); });
-    const net::Tensor logits = net::forward(graph, reference.batch, listening, {}, &observe);
+    net::Observing observing(
+        numerics, {.after = [&](const net::Step&, const net::Product& p) { powers.add(p); }});
+    const net::Tensor logits = net::forward(graph, reference.batch, observing, {}, &observe);
     for (auto& [layer, samples] : powers.of_samples()) {
       std::vector<Power>& all = layers_[layer];
       all.insert(all.end(), samples.begin(), samples.end());
@@ -419,13 +420,14 @@ LayerPrediction predict_layers(InjectedNetwork& injected, const policies::FloatR
     std::vector<std::int64_t> samples(static_cast<std::size_t>(count));
     std::iota(samples.begin(), samples.end(), further ? reference.samples() + behind : first);
     const net::Step step{net::Phase::inference, k, &samples};
-    Listening listening(injected, [&](const net::Product& p) { powers.add(p); });
-    listening.begin_step(step);
+    net::Observing observing(
+        injected, {.after = [&](const net::Step&, const net::Product& p) { powers.add(p); }});
+    observing.begin_step(step);
     const net::Observer observe = [&](const net::Node& node, const net::Tensor& output) {
       powers.add(node, output);
     };
-    const net::Tensor logits = net::forward(graph, batch, listening, step, &observe);
-    listening.end_step(step);
+    const net::Tensor logits = net::forward(graph, batch, observing, step, &observe);
+    observing.end_step(step);
     const std::int64_t each = logits.size() / count;
     probes[k].layers = powers.means();
     probes[k].output =

@@ -17,6 +17,7 @@
 #include "emu/net/data/text.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/nets.hpp"
+#include "emu/net/observing.hpp"
 #include "emu/net/train/evaluate.hpp"
 #include "emu/net/train/shuffle.hpp"
 #include "emu/net/train/train.hpp"
@@ -66,21 +67,20 @@ Gradients gradients_of(const net::Graph& graph, const net::Dataset& data, net::N
     if (layer.weight != nullptr) weights.insert(layer.name);
   }
   Gradients gradients;
-  Observers show;
-  show.after = [&](const net::Product& p, std::int64_t step) {
-    if (p.kind != net::GemmKind::wgrad || !weights.contains(std::string(p.layer))) return;
-    WeightGradient& gradient = gradients[std::string(p.layer)];
-    gradient.g = *p.a.source;
-    gradient.x = *p.b.source;
-    gradient.d.assign(p.d, p.d + p.m * p.n);
-    gradient.exact.resize(gradient.d.size());
-    net::Product as_is = p;
-    as_is.d = gradient.exact.data();
-    net::Numerics().product({.phase = net::Phase::training, .index = step}, as_is);
-  };
-  Observed recorder(numerics, show);
+  net::Observing observing(
+      numerics, {.after = [&](const net::Step& step, const net::Product& p) {
+        if (p.kind != net::GemmKind::wgrad || !weights.contains(std::string(p.layer))) return;
+        WeightGradient& gradient = gradients[std::string(p.layer)];
+        gradient.g = *p.a.source;
+        gradient.x = *p.b.source;
+        gradient.d.assign(p.d, p.d + p.m * p.n);
+        gradient.exact.resize(gradient.d.size());
+        net::Product as_is = p;
+        as_is.d = gradient.exact.data();
+        net::Numerics().product(step, as_is);
+      }});
   for (std::int64_t index = 0; index < 2; ++index) {
-    const float scale = training_pass(graph, x, targets.classes, recorder, index, seed).scale;
+    const float scale = training_pass(graph, x, targets.classes, observing, index, seed).scale;
     for (auto& [name, gradient] : gradients) {
       for (const std::span<float> values :
            {std::span(gradient.d), std::span(gradient.exact), std::span<float>(gradient.g.data)}) {

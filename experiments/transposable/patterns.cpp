@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "emu/net/forward.hpp"
 #include "emu/net/gemm_layers.hpp"
+#include "emu/net/observing.hpp"
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/net/train/evaluate.hpp"
 #include "emu/stats/interval.hpp"
@@ -23,6 +25,7 @@
 #include "formats/portable/math.hpp"
 #include "formats/portable/pairwise.hpp"
 #include "policies/calibrate/adaprune.hpp"
+#include "policies/calibrate/least_squares.hpp"
 #include "policies/mask/mask_rule.hpp"
 #include "policies/mask/rules/transposable.hpp"
 #include "policies/mask/rules/transposable_greedy.hpp"
@@ -124,30 +127,17 @@ std::vector<std::string> even_layers(const net::Graph& graph) {
   return names;
 }
 
-LayerErrors::LayerErrors(const std::vector<std::string>& layers) {
-  for (const std::string& layer : layers) squares_[layer];
-}
+namespace {
 
-void LayerErrors::product(const net::Step& step, const net::Product& p) {
-  net::Numerics::product(step, p);
-  const auto found = squares_.find(p.layer);
-  if (found == squares_.end() || p.b.role != net::Role::weight) return;
-  const std::int64_t parts = p.b.stack.count();
-  if (found->second.empty())
-    found->second.assign(static_cast<std::size_t>(parts), policies::LeastSquares(p.k, p.n));
-  std::vector<float> y(static_cast<std::size_t>(p.m * p.n));
-  for (std::int64_t i = 0; i < p.d_stack.count(); ++i) {
-    for (std::int64_t r = 0; r < p.m; ++r)
-      std::copy_n(p.d + p.d_stack.row(i, r, p.m) * p.n, p.n, y.data() + r * p.n);
-    found->second[static_cast<std::size_t>(parts == 1 ? 0 : i)].add(p, i, y.data());
-  }
-}
+/// Inputs and outputs of layers' weight products in float32, by layer and matrix.
+using LayerSquares = std::map<std::string, std::vector<policies::LeastSquares>, std::less<>>;
 
-double LayerErrors::relative(const std::string& layer, const net::Tensor& weight) const {
-  const auto found = squares_.find(layer);
-  if (found == squares_.end() || found->second.empty())
+/// Sum of the squared errors of a layer's outputs with these weights [out, ..., in], over the sum
+/// of the squared outputs.
+double relative_error(const std::vector<policies::LeastSquares>& parts, const std::string& layer,
+                      const net::Tensor& weight) {
+  if (parts.empty())
     throw Error("layer " + layer + ": expected a product of its weight, found none");
-  const std::vector<policies::LeastSquares>& parts = found->second;
   const std::int64_t each = weight.size() / static_cast<std::int64_t>(parts.size());
   const std::vector<float> none(static_cast<std::size_t>(each));
   double error = 0, power = 0;
@@ -158,13 +148,11 @@ double LayerErrors::relative(const std::string& layer, const net::Tensor& weight
   return error / power;
 }
 
-namespace {
-
 /// The float32 side that all variants share.
 struct Seen {
   std::vector<std::string> layers;
-  LayerErrors outputs;          ///< on test images
-  LayerErrors fitted;           ///< on calibration images
+  LayerSquares outputs;         ///< on test images
+  LayerSquares fitted;          ///< on calibration images
   policies::AdaPrune adaprune;  ///< on calibration images
 };
 
@@ -173,17 +161,28 @@ constexpr std::int64_t kAtOnce = 64;  // images in memory
 Seen see(const net::Graph& graph, const net::Dataset& data, std::int64_t images,
          std::int64_t calibration) {
   const std::vector<std::string> layers = even_layers(graph);
-  Seen seen{layers, LayerErrors(layers), LayerErrors(layers),
+  Seen seen{layers,
+            {},
+            {},
             policies::AdaPrune(std::set<std::string, std::less<>>(layers.begin(), layers.end()))};
+  for (const std::string& layer : layers) seen.outputs[layer] = seen.fitted[layer] = {};
+  const auto collecting = [](LayerSquares& squares) {
+    return net::Observing({.after = [&squares](const net::Step&, const net::Product& p) {
+      const auto found = squares.find(p.layer);
+      if (found != squares.end() && p.b.role == net::Role::weight)
+        policies::collect(p, true, found->second);
+    }});
+  };
+  net::Observing outputs = collecting(seen.outputs), fitted = collecting(seen.fitted);
   for (std::int64_t first = 0; first < images; first += kAtOnce) {
     net::Targets targets;
     net::forward(graph, data.test_batch(first, std::min(kAtOnce, images - first), targets),
-                 seen.outputs);
+                 outputs);
   }
   for (std::int64_t first = 0; first < calibration; first += kAtOnce) {
     const std::vector<net::Tensor> batch =
         calibration_of(data)(first, std::min(kAtOnce, calibration - first));
-    net::forward(graph, batch, seen.fitted);
+    net::forward(graph, batch, fitted);
     net::forward(graph, batch, seen.adaprune);
   }
   return seen;
@@ -226,8 +225,8 @@ PrunedNetwork shares(const net::Graph& graph, const Seen& seen, const std::strin
     kept += static_cast<double>(std::count(under.keep.begin(), under.keep.end(), 1));
     magnitude += sum(true);
     pruned += sum(false);
-    result.outputs.emplace_back(layer, seen.outputs.relative(layer, under.weight));
-    result.fitted.emplace_back(layer, seen.fitted.relative(layer, under.weight));
+    result.outputs.emplace_back(layer, relative_error(seen.outputs.at(layer), layer, under.weight));
+    result.fitted.emplace_back(layer, relative_error(seen.fitted.at(layer), layer, under.weight));
   }
   result.kept = kept / elements;
   result.pruned = pruned / magnitude;

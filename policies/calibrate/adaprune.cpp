@@ -11,15 +11,7 @@ namespace numemu::policies {
 void AdaPrune::product(const net::Step& step, const net::Product& p) {
   net::Numerics::product(step, p);
   if (p.b.role != net::Role::weight || !layers_.contains(p.layer)) return;
-  auto [found, fresh] = squares_.try_emplace(std::string(p.layer));
-  const std::int64_t weights = p.b.stack.count();
-  if (fresh) found->second.assign(static_cast<std::size_t>(weights), LeastSquares(p.k, p.n));
-  std::vector<float> y(static_cast<std::size_t>(p.m * p.n));
-  for (std::int64_t i = 0; i < p.d_stack.count(); ++i) {
-    for (std::int64_t r = 0; r < p.m; ++r)
-      std::copy_n(p.d + p.d_stack.row(i, r, p.m) * p.n, p.n, y.data() + r * p.n);
-    found->second[static_cast<std::size_t>(weights == 1 ? 0 : i)].add(p, i, y.data());
-  }
+  collect(p, true, squares_[std::string(p.layer)]);
 }
 
 std::int64_t AdaPrune::matrices(std::string_view layer) const {

@@ -243,6 +243,19 @@ double LeastSquares::squared_error(const float* weights) const {
   return error;
 }
 
+void collect(const net::Product& given, bool outputs, std::vector<LeastSquares>& matrices) {
+  net::Product p = given;
+  if (!outputs) p.n = 0;
+  const std::int64_t count = p.b.stack.count();
+  if (matrices.empty()) matrices.assign(static_cast<std::size_t>(count), LeastSquares(p.k, p.n));
+  std::vector<float> y(static_cast<std::size_t>(p.m * p.n));
+  for (std::int64_t i = 0; i < p.d_stack.count(); ++i) {
+    for (std::int64_t r = 0; r < p.m; ++r)
+      std::copy_n(p.d + p.d_stack.row(i, r, p.m) * p.n, p.n, y.data() + r * p.n);
+    matrices[static_cast<std::size_t>(count == 1 ? 0 : i)].add(p, i, y.data());
+  }
+}
+
 std::vector<float> operand_rows(const net::ProductSide& side, std::int64_t matrix,
                                 std::int64_t first, std::int64_t count) {
   net::StackReader reader(side);

@@ -67,6 +67,10 @@ class LeastSquares {
   std::vector<double> yy_;  ///< [out]
 };
 
+/// The inputs of a product, and its outputs where they are asked for, one for each matrix of its
+/// right operand; the first product of a list makes them.
+void collect(const net::Product&, bool outputs, std::vector<LeastSquares>&);
+
 /// Rows [first, first + count) of one matrix of an operand, count x depth numbers, in float32.
 std::vector<float> operand_rows(const net::ProductSide&, std::int64_t matrix, std::int64_t first,
                                 std::int64_t count);

@@ -7,12 +7,18 @@
 #include "emu/net/forward.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/memory_plan.hpp"
+#include "emu/net/observing.hpp"
 
 namespace numemu::policies {
 namespace {
 
-/// [batch, times, ...] and [batch, ...] to [batch, times + 1, ...].
+/// [batch, times, ...] and [batch, ...] to [batch, times + 1, ...]; the first one of all stays as
+/// it is.
 void append_time(net::Tensor& all, std::int64_t times, const net::Tensor& next) {
+  if (times == 0) {
+    all = next;
+    return;
+  }
   const std::int64_t batch = next.dim(0), each = next.size() / std::max<std::int64_t>(1, batch);
   net::Shape shape = next.shape;
   shape.insert(shape.begin() + 1, times + 1);
@@ -25,69 +31,45 @@ void append_time(net::Tensor& all, std::int64_t times, const net::Tensor& next) 
   all = std::move(joined);
 }
 
-/// Float32 numerics that tell of every forward product. Those of a recurrence are collected until
-/// the last of a layer.
-class Listening : public net::Numerics {
- public:
-  Listening(const net::Graph& graph, const ReferenceListener& listener) : listener_(listener) {
-    for (const net::Node& node : graph.nodes) nodes_.insert(node.name);
-  }
-
-  void product(const net::Step& step, const net::Product& p) override {
-    net::Numerics::product(step, p);
-    const net::Tensor* const right = p.b.role == net::Role::activation ? p.b.source : nullptr;
-    const bool last = p.repetition + 1 == p.repetitions;
-    multiply_.insert(std::string(p.layer));
-    if (listener_.operands && p.repetitions == 1) {
-      listener_.operands(p.layer, *p.a.source, right);
-    } else if (listener_.operands) {
-      Collected& all = collected_[std::string(p.layer)];
-      add(all.left, p.repetition, *p.a.source);
-      if (right != nullptr) add(all.right, p.repetition, *right);
-      if (last) listener_.operands(p.layer, all.left, right == nullptr ? nullptr : &all.right);
-    }
-    // Of a layer that is a whole operator, that operator's result comes.
-    if (listener_.output && !nodes_.contains(p.layer)) {
-      const std::int64_t size = p.d_stack.count() * p.m * p.n;
-      const std::int64_t batch = p.a.source->dim(0);
-      net::Tensor result(batch > 0 && size % batch == 0 ? net::Shape{batch, size / batch}
-                                                        : net::Shape{size});
-      std::copy_n(p.d, size, result.data.begin());
-      Collected& all = collected_[std::string(p.layer)];
-      add(all.result, p.repetition, result);
-      if (last) listener_.output(p.layer, all.result);
-    }
-    if (last) collected_.erase(std::string(p.layer));
-  }
-
-  void node(const net::Node& node, const net::Tensor& output) const {
-    if (listener_.output && multiply_.contains(node.name)) listener_.output(node.name, output);
-  }
-
- private:
-  struct Collected {
-    net::Tensor left, right, result;
-  };
-  static void add(net::Tensor& all, std::int64_t times, const net::Tensor& next) {
-    if (times == 0) {
-      all = next;
-    } else {
-      append_time(all, times, next);
-    }
-  }
-
-  const ReferenceListener& listener_;
-  std::set<std::string, std::less<>> nodes_, multiply_;
-  std::map<std::string, Collected> collected_;
+/// Products of a recurrence until the last of a layer.
+struct Collected {
+  net::Tensor left, right, result;
 };
 
 }  // namespace
 
 net::Tensor listen(const net::Graph& graph, const std::vector<net::Tensor>& batch,
                    const ReferenceListener& listener) {
-  Listening numerics(graph, listener);
+  std::set<std::string, std::less<>> nodes, multiply;
+  for (const net::Node& node : graph.nodes) nodes.insert(node.name);
+  std::map<std::string, Collected> collected;
+  net::Observing numerics({.after = [&](const net::Step&, const net::Product& p) {
+    const net::Tensor* const right = p.b.role == net::Role::activation ? p.b.source : nullptr;
+    const bool last = p.repetition + 1 == p.repetitions;
+    multiply.insert(std::string(p.layer));
+    if (listener.operands && p.repetitions == 1) {
+      listener.operands(p.layer, *p.a.source, right);
+    } else if (listener.operands) {
+      Collected& all = collected[std::string(p.layer)];
+      append_time(all.left, p.repetition, *p.a.source);
+      if (right != nullptr) append_time(all.right, p.repetition, *right);
+      if (last) listener.operands(p.layer, all.left, right == nullptr ? nullptr : &all.right);
+    }
+    // Of a layer that is a whole operator, that operator's result comes.
+    if (listener.output && !nodes.contains(p.layer)) {
+      const std::int64_t size = p.d_stack.count() * p.m * p.n;
+      const std::int64_t samples = p.a.source->dim(0);
+      net::Tensor result(samples > 0 && size % samples == 0 ? net::Shape{samples, size / samples}
+                                                            : net::Shape{size});
+      std::copy_n(p.d, size, result.data.begin());
+      Collected& all = collected[std::string(p.layer)];
+      append_time(all.result, p.repetition, result);
+      if (last) listener.output(p.layer, all.result);
+    }
+    if (last) collected.erase(std::string(p.layer));
+  }});
   const net::Observer observe = [&](const net::Node& node, const net::Tensor& output) {
-    numerics.node(node, output);
+    if (listener.output && multiply.contains(node.name)) listener.output(node.name, output);
   };
   return net::forward(graph, batch, numerics, {}, &observe);
 }

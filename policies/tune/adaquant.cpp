@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "emu/net/observing.hpp"
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/net/train/optimizer.hpp"
 #include "emu/net/train/shuffle.hpp"
@@ -43,23 +44,6 @@ class WeightInstead : public net::Numerics {
 
  private:
   const net::Tensor* weight_ = nullptr;
-};
-
-/// X^T X of what the products read.
-class Squares : public net::Numerics {
- public:
-  std::vector<LeastSquares> matrices;
-  void product(const net::Step&, const net::Product& p) override {
-    const std::int64_t count = p.b.stack.count();
-    matrices.resize(static_cast<std::size_t>(count), LeastSquares(p.k, 0));
-    const net::Product inputs = [&] {
-      net::Product only = p;
-      only.n = 0;
-      return only;
-    }();
-    for (std::int64_t i = 0; i < p.d_stack.count(); ++i)
-      matrices[static_cast<std::size_t>(count == 1 ? 0 : i)].add(inputs, i, nullptr);
-  }
 };
 
 /// Rows of a tensor by number.
@@ -235,19 +219,21 @@ class AdaQuantRun {
   /// Of the weight alone rounded, against the outputs of the weight as it is: both read X.
   void predict(AdaQuantResult& result) {
     weight_operand_.quantize(weight_->value, quantized_weight_);
-    Squares squares;
+    std::vector<LeastSquares> squares;
+    net::Observing observing(numerics_, {.before = [&](const net::Step&, const net::Product& p) {
+                               collect(p, false, squares);
+                             }});
     double measured = 0;
     for_all([&](std::int64_t, const net::Tensor& x) {
-      forward(x, squares);
       numerics_.read(nullptr);
-      const net::Tensor exact = forward(x, numerics_);
+      const net::Tensor exact = forward(x, observing);
       numerics_.read(&quantized_weight_);
       const net::Tensor rounded = forward(x, numerics_);
       measured +=
           stats::sum_of_squared_differences(exact.size(), rounded.data.data(), exact.data.data());
     });
     std::vector<std::vector<double>> hessians;
-    for (const LeastSquares& matrix : squares.matrices) hessians.push_back(matrix.inputs_squared());
+    for (const LeastSquares& matrix : squares) hessians.push_back(matrix.inputs_squared());
     const auto outputs = static_cast<double>(layer_.target.size());
     result.predicted = output_error(weight_->value, quantized_weight_, hessians) / outputs;
     result.rounded = measured / outputs;

@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "emu/net/forward.hpp"
 #include "emu/net/math.hpp"
+#include "emu/net/observing.hpp"
 #include "emu/net/tied.hpp"
 #include "emu/stats/mean.hpp"
 #include "formats/digest.hpp"
@@ -146,20 +146,14 @@ class Rotate final : public TuneStep {
  private:
   /// Of what the consumers read, in float32.
   std::vector<Moments> moments(const Tuning& tuning, const std::vector<RotationLink>& links) const {
-    struct Reading final : net::Numerics {
-      std::map<std::string, std::pair<std::int64_t, Moments*>, std::less<>> layers;
-      void product(const net::Step& step, const net::Product& p) override {
-        net::Numerics::product(step, p);
-        if (const auto found = layers.find(p.layer); found != layers.end())
-          found->second.second->add(*p.a.source, found->second.first);
-      }
-    } reading;
     std::vector<Moments> all(links.size());
-    for (std::size_t i = 0; i < links.size(); ++i)
-      reading.layers[tuning.reference.nodes[links[i].consumer].name] = {
-          links[i].block(options_.block), &all[i]};
+    net::Observing numerics({.before = [&](const net::Step&, const net::Product& p) {
+      for (std::size_t i = 0; i < links.size(); ++i)
+        if (tuning.reference.nodes[links[i].consumer].name == p.layer)
+          all[i].add(*p.a.source, links[i].block(options_.block));
+    }});
     tuning.calibration.for_each([&](std::int64_t, const std::vector<net::Tensor>& inputs) {
-      net::forward(tuning.reference, inputs, reading);
+      net::forward(tuning.reference, inputs, numerics);
     });
     return all;
   }

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "emu/net/forward.hpp"
-#include "emu/net/numerics.hpp"
+#include "emu/net/observing.hpp"
 #include "policies/tune/base/equalise.hpp"
 #include "policies/tune/base/tune_step.hpp"
 
@@ -21,37 +21,28 @@ struct SmoothquantStepOptions final : PolicyOptions {
   }
 };
 
-/// The largest |x| of every channel that the layers read, in float32.
-class Magnitudes final : public net::Numerics {
- public:
-  std::map<std::string, std::vector<double>, std::less<>> layers;
-
-  void product(const net::Step& step, const net::Product& p) override {
-    net::Numerics::product(step, p);
-    if (p.b.role != net::Role::weight) return;
-    const net::Tensor& x = *p.a.source;
-    std::vector<double>& largest = layers[std::string(p.layer)];
-    largest.resize(static_cast<std::size_t>(x.dim(-1)));
-    for (std::int64_t i = 0; i < x.size(); ++i) {
-      double& of = largest[static_cast<std::size_t>(i % x.dim(-1))];
-      of = std::max(of, std::abs(double{x.data[i]}));
-    }
-  }
-};
-
 class SmoothQuant final : public TuneStep {
  public:
   explicit SmoothQuant(const SmoothquantStepOptions& options) : options_(options) {}
 
   void run(Tuning& tuning, std::int64_t, const TuneProgress& progress) override {
-    Magnitudes magnitudes;
+    std::map<std::string, std::vector<double>> magnitudes;  // |x| of channels that layers read
+    net::Observing numerics({.before = [&](const net::Step&, const net::Product& p) {
+      if (p.b.role != net::Role::weight) return;
+      const net::Tensor& x = *p.a.source;
+      std::vector<double>& largest = magnitudes[std::string(p.layer)];
+      largest.resize(static_cast<std::size_t>(x.dim(-1)));
+      for (std::int64_t i = 0; i < x.size(); ++i) {
+        double& of = largest[static_cast<std::size_t>(i % x.dim(-1))];
+        of = std::max(of, std::abs(double{x.data[i]}));
+      }
+    }});
     tuning.calibration.for_each([&](std::int64_t first, const std::vector<net::Tensor>& inputs) {
-      net::forward(tuning.reference, inputs, magnitudes);
+      net::forward(tuning.reference, inputs, numerics);
       progress(static_cast<double>(first) / static_cast<double>(tuning.calibration.samples));
     });
     std::vector<std::vector<double>> of_nodes;
-    for (const net::Node& node : tuning.graph.nodes)
-      of_nodes.push_back(magnitudes.layers[node.name]);
+    for (const net::Node& node : tuning.graph.nodes) of_nodes.push_back(magnitudes[node.name]);
     net::Graph* const graphs[] = {&tuning.graph, &tuning.reference};
     report_ = smooth_activations(graphs, of_nodes, options_.strength, scale_steps(options_.scales));
     forget_moved_ranges(tuning, "smoothquant", report_);

@@ -8,12 +8,12 @@
 
 #include "emu/net/data/view.hpp"
 #include "emu/net/forward.hpp"
+#include "emu/net/observing.hpp"
 #include "emu/net/train/evaluate.hpp"
 #include "experiments/engine/bench/baseline_cache.hpp"
 #include "experiments/engine/bench/bench_memory.hpp"
 #include "experiments/predict/accuracy.hpp"
 #include "experiments/predict/fitted_noise.hpp"
-#include "experiments/predict/listening.hpp"
 #include "formats/error.hpp"
 #include "policies/calibrate/static_scale.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
@@ -21,16 +21,6 @@
 namespace numemu::experiments {
 
 namespace {
-
-/// Activations of one sample that products read and give.
-class Activations : public net::Numerics {
- public:
-  void product(const net::Step& step, const net::Product& p) override {
-    elements += p.a.source->size() + p.d_stack.count() * p.m * p.n;
-    net::Numerics::product(step, p);
-  }
-  std::int64_t elements = 0;
-};
 
 policies::FloatReference float32_reference(const TrainedNet& trained, const net::Dataset& dataset,
                                            std::int64_t images, const BenchOptions& options,
@@ -58,8 +48,7 @@ net::Evaluation float32_baseline(const Workbench& bench, const BenchOptions& opt
       return std::move(*kept);
     }
   }
-  net::Numerics float32;
-  Listening counted(float32, {}, [&](std::int64_t n) { work.add(n, bench.eval_images); });
+  net::Observing counted({.stepped = [&](std::int64_t n) { work.add(n, bench.eval_images); }});
   std::vector<net::OutputScore> scores = bench.scores;
   for (const net::OutputScore& score : float32_scores(bench.dataset)) scores.push_back(score);
   net::Evaluation baseline = net::evaluate(baseline_graph(bench.trained), bench.dataset,
@@ -97,9 +86,12 @@ void throw_no_calibration(const net::Dataset& dataset) {
 std::int64_t reference_count(const net::Graph& graph, const net::Dataset& dataset) {
   if (dataset.calibration_count() == 0) throw_no_calibration(dataset);
   net::Targets targets;
-  Activations one;
-  net::forward(graph, dataset.calibration_batch(0, 1, targets), one);
-  return std::clamp<std::int64_t>(most_samples(one.elements), 1, dataset.calibration_count());
+  std::int64_t elements = 0;  // of one sample, that products read and give
+  net::Observing numerics({.before = [&](const net::Step&, const net::Product& p) {
+    elements += p.a.source->size() + p.d_stack.count() * p.m * p.n;
+  }});
+  net::forward(graph, dataset.calibration_batch(0, 1, targets), numerics);
+  return std::clamp<std::int64_t>(most_samples(elements), 1, dataset.calibration_count());
 }
 
 net::Tensor reference_batch(const net::Graph& graph, const net::Dataset& dataset,

@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <functional>
-#include <utility>
 
 #include "emu/net/forward.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/graph.hpp"
-#include "emu/net/numerics.hpp"
+#include "emu/net/observing.hpp"
 #include "emu/net/ops/recurrent.hpp"
 #include "emu/net/tied.hpp"
 #include "formats/error.hpp"
@@ -54,22 +53,6 @@ void require_plain(const Tuning& tuning, const std::string& layer, std::string_v
   if (recipe.masks[RolePart::activation]) refuse("roles.activation.mask");
 }
 
-/// heard(product) of the layer's forward product.
-class Hearing final : public net::Forwarding {
- public:
-  Hearing(net::Numerics& inner, std::string_view layer,
-          std::function<void(const net::Product&)> heard)
-      : Forwarding(inner), layer_(layer), heard_(std::move(heard)) {}
-  void product(const net::Step& step, const net::Product& p) override {
-    Forwarding::product(step, p);
-    if (p.layer == layer_ && p.kind == net::GemmKind::fprop) heard_(p);
-  }
-
- private:
-  std::string_view layer_;
-  std::function<void(const net::Product&)> heard_;
-};
-
 void append(net::Tensor& all, const net::Tensor& next) {
   if (all.shape.empty()) {
     all = next;
@@ -79,18 +62,20 @@ void append(net::Tensor& all, const net::Tensor& next) {
   all.data.append(next.data);
 }
 
-/// Runs the samples through a network up to the layer: heard(product), given(output).
+/// Runs the samples through a network up to the layer: read(product) of the layer, given(output).
 void run_to(const Tuning& tuning, net::Graph& graph, net::Numerics& numerics,
             const TunedLayer& layer, std::int64_t samples,
-            const std::function<void(const net::Product&)>& heard,
+            const std::function<void(const net::Product&)>& read,
             const std::function<void(const net::Tensor&)>& given) {
   const net::PartFromInputs part = net::part_from_inputs(graph, graph.nodes[layer.node].name);
-  Hearing hearing(numerics, layer.name, heard);
+  net::Observing observing(numerics, {.after = [&](const net::Step&, const net::Product& p) {
+                             if (p.layer == layer.name) read(p);
+                           }});
   const std::int64_t all = tuning.calibration.samples,
                      count = samples == 0 ? all : std::min(all, samples);
   for (std::int64_t first = 0; first < count; first += kBatch) {
     const std::int64_t size = std::min(kBatch, count - first);
-    given(net::forward(part.graph, part.read(tuning.calibration.batch(first, size)), hearing,
+    given(net::forward(part.graph, part.read(tuning.calibration.batch(first, size)), observing,
                        CalibrationStep(first, size)));
   }
 }
@@ -193,14 +178,7 @@ LayerSamples layer_samples(Tuning& tuning, const TunedLayer& layer, Inputs input
 LayerHessians layer_hessians(Tuning& tuning, const TunedLayer& layer, Inputs inputs,
                              std::int64_t samples) {
   std::vector<LeastSquares> squares;
-  const auto add = [&](const net::Product& p) {
-    const std::int64_t count = p.b.stack.count();
-    squares.resize(static_cast<std::size_t>(count), LeastSquares(p.k, 0));
-    net::Product only = p;
-    only.n = 0;
-    for (std::int64_t i = 0; i < p.d_stack.count(); ++i)
-      squares[static_cast<std::size_t>(count == 1 ? 0 : i)].add(only, i, nullptr);
-  };
+  const auto add = [&](const net::Product& p) { collect(p, false, squares); };
   net::Numerics float32;
   std::unique_ptr<RecipeNumerics> quantized;
   if (inputs == Inputs::tuned) quantized = step_numerics(tuning);

@@ -6,6 +6,7 @@
 #include "emu/net/data/samples.hpp"
 #include "emu/net/forward.hpp"
 #include "emu/net/nets.hpp"
+#include "emu/net/observing.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/lookup.hpp"
 #include "emu/net/ops/matmul.hpp"
@@ -105,15 +106,6 @@ TEST_CASE("weights are found by the layer's name", "[fast]") {
 }
 
 TEST_CASE("products of every network come from its layers in that order", "[fast]") {
-  class Products final : public Numerics {
-   public:
-    std::vector<std::string> names;
-    void product(const Step& step, const Product& p) override {
-      const std::string name(p.layer);
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-      Numerics::product(step, p);
-    }
-  };
   for (const std::string& name : net_names()) {
     INFO(name);
     const DataKind kind = net_kind(name);
@@ -124,9 +116,12 @@ TEST_CASE("products of every network come from its layers in that order", "[fast
     initialize(graph, 2);
     Shape batch = shape;
     batch.insert(batch.begin(), 1);
-    Products seen;
-    forward(graph, Tensor(batch, 1), seen);
-    CHECK(seen.names == gemm_layer_names(graph));
+    std::vector<std::string> names;
+    Observing numerics({.before = [&](const Step&, const Product& p) {
+      if (std::ranges::find(names, p.layer) == names.end()) names.emplace_back(p.layer);
+    }});
+    forward(graph, Tensor(batch, 1), numerics);
+    CHECK(names == gemm_layer_names(graph));
   }
 }
 

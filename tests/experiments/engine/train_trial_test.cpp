@@ -127,11 +127,11 @@ TEST_CASE("validation is read where patience asks for it", "[fast]") {
   CHECK(run_train_trial(trial, data()).train_loss == loss);
 }
 
-TEST_CASE("observers see every product of training and no other", "[fast]") {
+TEST_CASE("an observer sees every product of training and no other", "[fast]") {
   TrainTrial trial = small_trial();
   trial.recipe = {{"roles", {{"weight", {{"format", "int4"}}}}}};
-  std::int64_t before = 0, after = 0, last_step = -1;
-  bool float_weights = true, results = true;
+  std::int64_t before = 0, last_step = -1;
+  bool float_weights = true;
   trial.before = [&](const net::Product& p, std::int64_t step) {
     ++before;
     CHECK(step >= last_step);
@@ -141,20 +141,13 @@ TEST_CASE("observers see every product of training and no other", "[fast]") {
     net::initialize(graph, 5);
     float_weights = float_weights && p.b.source->data == graph.parameters()[0]->value.data;
   };
-  trial.after = [&](const net::Product& p, std::int64_t) {
-    ++after;
-    CHECK(before == after);
-    results = results && std::isfinite(p.d[0]);
-  };
   const TrainOutcome seen = run_train_trial(trial, data());
   const std::int64_t steps = 2 * kTrain / kBatch;
   CHECK(last_step == steps - 1);
-  CHECK(before == after);
   CHECK(before % steps == 0);  // no product of the evaluation
   CHECK(before / steps >= 5);
   CHECK(float_weights);
-  CHECK(results);
-  trial.before = trial.after = nullptr;
+  trial.before = nullptr;
   CHECK(run_train_trial(trial, data()).train_loss == seen.train_loss);
 }
 
@@ -302,7 +295,7 @@ TEST_CASE("a trial changes to the next stage of its recipe", "[fast]") {
   CHECK(from(1).train_loss != float32.train_loss);
   CHECK(from(1).train_loss != run_train_trial(whole, data()).train_loss);
   int products = 0;
-  trial.after = [&](const net::Product&, std::int64_t) { ++products; };
+  trial.before = [&](const net::Product&, std::int64_t) { ++products; };
   from(1);
   CHECK(products > 0);
 }

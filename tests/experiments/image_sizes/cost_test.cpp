@@ -1,10 +1,10 @@
 // Multiply-adds of training by image size: a network by hand, the published counts, counted steps.
-#include "experiments/image_sizes/image_sizes.hpp"
-
 #include "emu/net/build/builder.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/nets.hpp"
+#include "emu/net/observing.hpp"
 #include "experiments/engine/train_trial.hpp"
+#include "experiments/image_sizes/image_sizes.hpp"
 #include "tests/catch.hpp"
 
 namespace numemu::cost_test {
@@ -40,10 +40,9 @@ TEST_CASE("image-sizes: counted products are those of the shapes", "[fast]") {
     net::initialize(graph, 0);
     image_sizes::at_size(graph, size);
     double counted = 0;
-    net::Numerics float32;
-    Observed numerics(float32, {.before = [&](const net::Product& product, std::int64_t) {
-                        counted += net::multiply_adds(product);
-                      }});
+    net::Observing numerics({.before = [&](const net::Step&, const net::Product& product) {
+      counted += net::multiply_adds(product);
+    }});
     training_pass(graph, net::Tensor({2, size, size, 1}), {0, 1}, numerics, 0, 0);
     CHECK(counted == 2 * image_sizes::sample_cost(graph, size));
   }

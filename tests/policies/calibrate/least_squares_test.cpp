@@ -8,6 +8,7 @@
 #include <limits>
 #include <numeric>
 
+#include "emu/net/observing.hpp"
 #include "emu/net/ops/conv.hpp"
 #include "formats/error.hpp"
 #include "formats/random.hpp"
@@ -161,20 +162,15 @@ TEST_CASE("least squares: finds the weights of a convolution from its rows", "[f
   net::Tensor input({4, 6, 5, 3});
   const std::vector<float> pixels = uniform(input.size(), 6);
   input.data = {pixels.begin(), pixels.end()};
-  /// Float32 numerics that hand every product and its result on.
-  struct Recorder : net::Numerics {
-    LeastSquares squares{27, 4};
-    void product(const net::Step& step, const net::Product& product) override {
-      net::Numerics::product(step, product);
-      squares.add(product, 0, product.d);
-    }
-  } recorder;
+  LeastSquares squares(27, 4);
+  net::Observing numerics(
+      {.after = [&](const net::Step&, const net::Product& p) { squares.add(p, 0, p.d); }});
   const net::Tensor* inputs[] = {&input};
   const net::Shape shapes[] = {input.shape};
   net::Tensor output(conv.output_shape(shapes));
-  conv.forward({"conv", recorder}, inputs, output);
-  CHECK(recorder.squares.rows() == 4 * 6 * 5);
-  const std::vector<float> found = recorder.squares.solve({.ridge = 0});
+  conv.forward({"conv", numerics}, inputs, output);
+  CHECK(squares.rows() == 4 * 6 * 5);
+  const std::vector<float> found = squares.solve({.ridge = 0});
   // Outputs are float32 sums of 27 products: relative error 27 * 2^-24.
   for (std::size_t i = 0; i < weights.size(); ++i)
     CHECK(found[i] == Approx(weights[i]).margin(1e-5));
