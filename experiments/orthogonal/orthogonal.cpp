@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numbers>
 
 #include "emu/net/gemm_layers.hpp"
@@ -159,70 +160,72 @@ double series_change(const EnergySlopes& slopes, const Matrix& neurons, const Ma
 }
 namespace {
 
+constexpr const char* kFirst = "ordinary";  // the method that the others are compared with
 constexpr const char* kOrdinary = "none";
 constexpr std::uint64_t kTuningSeeds = 1000;  // behind the run's, beyond all that are judged
 
-Json recipe_of(const Json& base, const std::string& rule, const std::string& first,
-               const net::Graph& graph) {
-  Json recipe = base;
-  if (rule == kOrdinary) return recipe;
-  const std::vector<std::string> names = net::gemm_layer_names(graph);
-  recipe["update"]["rule"] = rule;
-  recipe["layers"].push_back({{"match", names.front()}, {"update", {{"rule", first}}}});
-  recipe["layers"].push_back({{"match", names.back()}, {"update", {{"rule", kOrdinary}}}});
-  return recipe;
+using Rates = std::map<std::string, double>;  // by name of the method
+
+/// Ordinary training, then the rules of these names. `base` is the recipe without rules. The rule
+/// stands in the inner layers; the first layer, whose neurons are long, turns by the setting
+/// `first`, the last is trained as usual.
+TrainingPlan plan_of(const ExperimentRun& run, const net::Dataset& data, const TrainTrial& trial,
+                     const std::vector<std::string>& names, const Rates& rates, const Json& base) {
+  TrainingPlan plan{.trial = trial, .seeds = seeds_of(run), .at_once = true};
+  const std::vector<std::string> layers = net::gemm_layer_names(initial_network(trial, data));
+  for (const std::string& name : names) {
+    TrainingMethod method{.name = name, .recipe = base};
+    if (!plan.methods.empty() && name != kOrdinary) {
+      method.recipe["update"]["rule"] = name;
+      method.recipe["layers"].push_back(
+          {{"match", layers.front()}, {"update", {{"rule", run.settings.text("first")}}}});
+      method.recipe["layers"].push_back(
+          {{"match", layers.back()}, {"update", {{"rule", kOrdinary}}}});
+    }
+    method.change = [rate = rates.at(name)](TrainTrial& one) { one.options.learning_rate = rate; };
+    plan.methods.push_back(std::move(method));
+  }
+  return plan;
 }
 
-}  // namespace
-
-TrainTrial RatedRules::trial_of(std::size_t method, std::uint64_t seed, const Json& base,
-                                const std::string& first, const net::Graph& graph) const {
-  TrainTrial one = trial;
-  one.recipe = recipe_of(base, method == 0 ? kOrdinary : names[method], first, graph);
-  one.options.learning_rate = rates.at(names[method]);
-  one.seed = seed;
-  return one;
-}
-
-std::map<std::string, double> chosen_rates(const ExperimentRun& run, const net::Dataset& data,
-                                           RatedRules compared, Conclusion& conclusion) {
+/// The rate of the setting `rates` at which each method has the best top-1 in float32, by
+/// `tuning_seeds` behind all seeds that are judged; adds a table. A single rate is not tried.
+Rates chosen_rates(const ExperimentRun& run, const net::Dataset& data, const TrainTrial& trial,
+                   const std::vector<std::string>& names, Conclusion& conclusion) {
   const std::vector<double> rates = run.settings.numbers("rates");
-  std::map<std::string, double> chosen;
-  for (const std::string& name : compared.names) chosen[name] = rates.front();
+  Rates chosen;
+  for (const std::string& name : names) chosen[name] = rates.front();
   if (rates.size() == 1) return chosen;
   std::vector<std::uint64_t> seeds = seeds_of(run, "tuning_seeds");
   for (std::uint64_t& seed : seeds) seed += kTuningSeeds;
-  const net::Graph graph = initial_network(compared.trial, data);
-  std::vector<StudyColumn> columns = {name_column("rule", compared.names)};
-  std::vector<double> best(compared.names.size(), -HUGE_VAL);
+  std::vector<StudyColumn> columns = {name_column("rule", names)};
+  std::vector<double> best(names.size(), -HUGE_VAL);
   for (const double rate : rates) {
-    for (const std::string& name : compared.names) compared.rates[name] = rate;
-    const StudyPlan plan{compared.names, seeds, true, fmt::format("rate {}: ", rate)};
-    const auto study = run_study<TrainOutcome>(
-        run, plan, [&](std::size_t m, std::uint64_t seed) -> StudyRun<TrainOutcome> {
-          const TrainTrial one =
-              compared.trial_of(m, seed, Json::object(), run.settings.text("first"), graph);
-          return {point_of(one, data), [one, &data] { return run_train_trial(one, data); }};
-        });
+    Rates same;
+    for (const std::string& name : names) same[name] = rate;
+    TrainingPlan plan = plan_of(run, data, trial, names, same, Json::object());
+    plan.seeds = seeds;
+    plan.prefix = fmt::format("rate {}: ", rate);
+    const auto study = run_training_study<TrainOutcome>(
+        run, data, plan,
+        [&data](const TrainTrial& one, std::size_t) { return run_train_trial(one, data); });
     const SeedFigures top1 = study.figures(&TrainOutcome::top1);
     columns.push_back(mean_column(fmt::format("top-1 at {}, %", rate), top1));
     for (std::size_t m = 0; m < best.size(); ++m) {
       const double mean = stats::paired_interval(top1[m]).mean;
       if (!(mean > best[m])) continue;
       best[m] = mean;
-      chosen[compared.names[m]] = rate;
+      chosen[names[m]] = rate;
     }
   }
   columns.push_back(
-      {"chosen", [&](std::size_t m) { return fmt::format("{}", chosen.at(compared.names[m])); }});
+      {"chosen", [&](std::size_t m) { return fmt::format("{}", chosen.at(names[m])); }});
   conclusion.tables.push_back(
       study_table(fmt::format("Learning rates of {} on {}, float32, {} that are not judged",
-                              compared.trial.net, data.name(), counted(std::ssize(seeds), "seed")),
+                              trial.net, data.name(), counted(std::ssize(seeds), "seed")),
                   best.size(), columns));
   return chosen;
 }
-
-namespace {
 
 using policies::Matrix;
 using policies::RotationRule;
@@ -559,24 +562,22 @@ Trained train(TrainTrial trial, const net::Dataset& data) {
 }
 
 void add_recipe(const ExperimentRun& run, const net::Dataset& data, const std::string& name,
-                const RatedRules& all, std::vector<PairedGain>& gains, Conclusion& conclusion) {
+                const TrainTrial& trial, const Rates& rates, std::vector<PairedGain>& gains,
+                Conclusion& conclusion) {
   const Settings& settings = run.settings;
   const bool float32 = name == "float32";
   const std::vector<std::string> rules = settings.list(float32 ? "rules" : "recipe_rules");
-  StudyPlan plan{{all.names.front()}, seeds_of(run), true, name + ": "};
-  plan.methods.insert(plan.methods.end(), rules.begin(), rules.end());
-  const RatedRules compared{all.trial, plan.methods, all.rates};
+  std::vector<std::string> names = {kFirst};
+  names.insert(names.end(), rules.begin(), rules.end());
   Json base = Json::object();
   if (!float32) {
     base = read_recipe(name, run.folders.data, "--set: recipes");
-    base["update"]["optimizer"] = all.trial.options.optimizer;
+    base["update"]["optimizer"] = trial.options.optimizer;
   }
-  const net::Graph graph = initial_network(all.trial, data);
-  const auto study =
-      run_study<Trained>(run, plan, [&](std::size_t m, std::uint64_t seed) -> StudyRun<Trained> {
-        const TrainTrial one = compared.trial_of(m, seed, base, settings.text("first"), graph);
-        return {point_of(one, data), [one, &data] { return train(one, data); }};
-      });
+  TrainingPlan plan = plan_of(run, data, trial, names, rates, base);
+  plan.prefix = name + ": ";
+  const auto study = run_training_study<Trained>(
+      run, data, plan, [&data](const TrainTrial& one, std::size_t) { return train(one, data); });
   const SeedFigures top1 = study.figures(&Trained::top1),
                     energies = study.figures(&Trained::per_cent);
   say_diverged(study, plan.seeds, name + ", ", conclusion);
@@ -599,11 +600,11 @@ void add_recipe(const ExperimentRun& run, const net::Dataset& data, const std::s
                                   stats::paired_interval(energies[0]), at_least(0)),
                  "ordinary");
   conclusion.tables.push_back(study_table(
-      fmt::format("{} on {}, {}, {}, paired by seed", all.trial.net, data.name(), name,
+      fmt::format("{} on {}, {}, {}, paired by seed", trial.net, data.name(), name,
                   counted(study.seeds(), "seed")),
       study.size(),
       {name_column("rule", study.methods),
-       {"rate", [&](std::size_t m) { return fmt::format("{}", all.rates.at(study.methods[m])); }},
+       {"rate", [&](std::size_t m) { return fmt::format("{}", rates.at(study.methods[m])); }},
        mean_column("top-1, %", top1),
        difference_column("difference, points", top1),
        interval_column(top1),
@@ -613,7 +614,7 @@ void add_recipe(const ExperimentRun& run, const net::Dataset& data, const std::s
   conclusion.charts.push_back(
       gain_chart(fmt::format("Top-1 gained by turning neurons, {}", name),
                  fmt::format("Mean difference to ordinary training of {} over {}, paired by seed.",
-                             all.trial.net, counted(study.seeds(), "seed")),
+                             trial.net, counted(study.seeds(), "seed")),
                  "gain, points", study.methods, top1));
 }
 
@@ -624,17 +625,17 @@ Conclusion run_orthogonal(const ExperimentRun& run) {
   add_rounding(run, conclusion);
   add_ways(run, conclusion);
   const net::Dataset data = load_data(run);
-  RatedRules compared{training_of(run.settings, run.settings.text("net")), {"ordinary"}, {}};
+  const TrainTrial trial = training_of(run.settings, run.settings.text("net"));
+  std::vector<std::string> names = {kFirst};
   for (const char* key : {"rules", "recipe_rules"}) {
     for (const std::string& rule : run.settings.list(key)) {
-      if (std::ranges::find(compared.names, rule) == compared.names.end())
-        compared.names.push_back(rule);
+      if (std::ranges::find(names, rule) == names.end()) names.push_back(rule);
     }
   }
-  compared.rates = chosen_rates(run, data, compared, conclusion);
+  const Rates rates = chosen_rates(run, data, trial, names, conclusion);
   std::vector<PairedGain> gains;
   for (const std::string& recipe : run.settings.list("recipes"))
-    add_recipe(run, data, recipe, compared, gains, conclusion);
+    add_recipe(run, data, recipe, trial, rates, gains, conclusion);
   conclusion.add(judge_gains(gains));
   return conclusion;
 }

@@ -1,17 +1,12 @@
 // Hyperspherical energy of neurons, and closed forms of what changes it: the mean of random
-// neurons, rounding, and steps that are not quite rotations; rates of rules that turn them in
-// training.
+// neurons, rounding, and steps that are not quite rotations.
 #pragma once
 #include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "emu/net/data/dataset.hpp"
-#include "emu/net/graph.hpp"
 #include "experiments/engine/experiment.hpp"
-#include "experiments/engine/train_trial.hpp"
 #include "formats/format.hpp"
 #include "policies/update/base/orthogonal_step.hpp"
 
@@ -53,23 +48,6 @@ policies::Matrix left_over(const policies::RotationRule&, const policies::Matrix
 /// The change of the energy by such a step: half of <E', left over W>.
 double series_change(const EnergySlopes&, const policies::Matrix& neurons,
                      const policies::Matrix& left);
-
-/// Ordinary training, then the rules; rates by name.
-struct RatedRules {
-  TrainTrial trial;
-  std::vector<std::string> names;
-  std::map<std::string, double> rates;
-
-  /// `base` is the recipe without rules. The rule stands in the inner layers; the first layer,
-  /// whose neurons are long, turns by `first`, the last is trained as usual.
-  TrainTrial trial_of(std::size_t method, std::uint64_t seed, const Json& base,
-                      const std::string& first, const net::Graph&) const;
-};
-
-/// The rate of the setting `rates` at which each method has the best top-1 in float32, by
-/// `tuning_seeds` behind all seeds that are judged; adds a table. A single rate is not tried.
-std::map<std::string, double> chosen_rates(const ExperimentRun&, const net::Dataset&, RatedRules,
-                                           Conclusion&);
 
 /// The mean energy (settings neurons, elements, power, draws, repeats, here and below).
 void add_random(const ExperimentRun&, Conclusion&);
