@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "emu/net/observing.hpp"
 #include "emu/stats/paired.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/study.hpp"
@@ -130,12 +131,9 @@ std::int64_t longest_sum(const TrainTrial& trial, const net::Dataset& data) {
   net::Targets targets;
   const net::Tensor x = data.train_batch(ids, targets);
   std::int64_t longest = 0;
-  Observers observers;
-  observers.before = [&](const net::Product& product, std::int64_t) {
+  net::Observing numerics({.before = [&](const net::Step&, const net::Product& product) {
     longest = std::max(longest, product.k);
-  };
-  net::Numerics float32;
-  Observed numerics(float32, observers);
+  }});
   training_pass(initial_network(trial, data), x, targets.classes, numerics, 0, trial.seed);
   return longest;
 }

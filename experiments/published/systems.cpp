@@ -95,6 +95,9 @@ std::span<const System> published_systems() {
       {"Lognormal gradients",
        "Chmiel et al., ICLR 2021, arXiv 2006.08173",
        {{"Neural gradients are near-lognormal", "abstract", "lognormal-gradients", "lognormal"},
+        {"The relative error of a float format under the law has a closed form", "paper", "", "",
+         "the printed formula is not at hand; `idealised` of lognormal-gradients compares one that "
+         "is derived here"},
         {"The split of exponent and mantissa that the law chooses (by our formula) is the best, or "
          "near it",
          "paper", "lognormal-gradients", "split"},
