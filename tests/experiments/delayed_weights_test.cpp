@@ -1,8 +1,9 @@
 // delayed-weights: the experiment from settings to conclusion.
+#include "experiments/delayed_weights/delayed_weights.hpp"
+
 #include <cmath>
 #include <map>
 
-#include "experiments/delayed_weights/delayed_weights.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
 #include "tests/experiments/smoke_run.hpp"
@@ -73,13 +74,13 @@ TEST_CASE("delayed-weights: quadratics and trainings with and without delay", "[
   const ExperimentRun run = testing::smoke_run(
       "delayed-weights", folder,
       {"seeds=2", "rate_seeds=2", "train_samples=64", "rate_train_samples=64", "eval_samples=20",
-       "rate_momenta=0.5", "rate_epochs=1", "rate_batch=32", "batch=32"});
+       "rate_momenta=0.5", "rate_epochs=1", "rate_batch=32", "batch=32", "optimizers=sgd,adam"});
   const net::Dataset data = testing::small_dataset();
   Conclusion conclusion;
   delayed_weights::add_limits(run, conclusion);
   CHECK(testing::held(conclusion, "limit") == std::pair(4, 4));
-  delayed_weights::add_rates(run, data, conclusion);
-  delayed_weights::add_trainings(run, data, conclusion);
+  const auto limits = delayed_weights::add_rates(run, data, conclusion);
+  delayed_weights::add_trainings(run, data, limits, conclusion);
   std::map<std::string, int> claims;
   for (const Finding& finding : conclusion.findings) {
     INFO(finding.what);
@@ -89,8 +90,24 @@ TEST_CASE("delayed-weights: quadratics and trainings with and without delay", "[
   }
   CHECK(claims["rate"] == 1);
   CHECK(claims["training"] == 1);
-  REQUIRE(conclusion.tables.size() == 2);
+  CHECK(claims["other optimizers"] == 1);
+  REQUIRE(conclusion.tables.size() == 3);
   CHECK(conclusion.tables[1].rows.size() == 2);
+
+  // Above the limit of that network and momentum SGD gets no verdict, Adam does.
+  Conclusion limited;
+  delayed_weights::add_trainings(run, data, {{"lenet", 0.9, -20}, {"mlp", 0.9, -10}}, limited);
+  REQUIRE(limited.findings.size() == 2);
+  const bool first = limited.findings[0].claim == "other optimizers";
+  const Finding &sgd = limited.findings[first ? 0 : 1], &adam = limited.findings[first ? 1 : 0];
+  CHECK(sgd.verdict == Verdict::none);
+  // The recommended rate of 0.05 over 2^-10.
+  CHECK_THAT(sgd.what, Catch::EndsWith("; no verdict: 51.2 times its largest stable rate with a "
+                                       "delay, 2^-10.00"));
+  CHECK(is_judged(adam.verdict));
+  Conclusion below;
+  delayed_weights::add_trainings(run, data, {{"mlp", 0.9, 0}}, below);
+  for (const Finding& finding : below.findings) CHECK(is_judged(finding.verdict));
 }
 
 TEST_CASE("delayed-weights: a batch that its micro-batches do not divide is refused", "[fast]") {
