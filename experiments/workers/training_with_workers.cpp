@@ -81,10 +81,11 @@ void judge(const TrainedNetwork& trained, Conclusion& conclusion) {
   PairedClaims claims;
   for (std::size_t m = 1; m < trained.methods.size(); ++m) {
     const Method& method = trained.methods[m];
-    if (method.claim.empty()) continue;
+    const std::string& claim = method.claim_under(trained.optimizer);
+    if (claim.empty()) continue;
     claims.add(fmt::format("{}: {} gained by {} on {}, at least -{}", trained.name, unit.gained,
                            method.name, trained.methods[0].name, unit.most_lost),
-               trained.gained(m), -unit.most_lost, method.claim);
+               trained.gained(m), -unit.most_lost, claim);
   }
   conclusion.add(claims.judged());
 }
@@ -256,7 +257,7 @@ std::vector<TrainedNetwork> add_training_on(const ExperimentRun& run, Group grou
           [&](const TrainTrial& trial, std::size_t) { return train(trial, data); });
       const bool accuracy = study.runs[0][0].outcome.accuracy;
       SeedFigures scores = scores_of(study, accuracy);
-      all.push_back({label, methods, std::move(study), accuracy, std::move(scores)});
+      all.push_back({label, optimizer, methods, std::move(study), accuracy, std::move(scores)});
       const TrainedNetwork& trained = all.back();
       judge(trained, conclusion);
       say_diverged(trained.study, plan.seeds, plan.prefix, conclusion);

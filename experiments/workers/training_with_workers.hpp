@@ -20,6 +20,13 @@ struct Method {
   std::string claim = {};
   /// As TrainingMethod::change: another optimizer, its rate.
   std::function<void(TrainTrial&)> change = {};
+  /// Where `claim` is about the first one under this optimizer alone: it, and the claim that is
+  /// made under others.
+  std::string only_under = {}, else_claim = {};
+
+  const std::string& claim_under(const std::string& optimizer) const {
+    return only_under.empty() || optimizer == only_under ? claim : else_claim;
+  }
 };
 
 /// The float32 mean, what others are compared with.
@@ -67,7 +74,8 @@ struct Trained {
 
 /// What the study of one network and optimizer found; the experiment may add to it.
 struct TrainedNetwork {
-  std::string name;  ///< "lenet, sgd"
+  std::string name;       ///< "lenet, sgd"
+  std::string optimizer;  ///< "sgd", of the first method
   std::vector<Method> methods;
   Study<Trained> study;
   bool accuracy = true;
