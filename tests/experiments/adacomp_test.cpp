@@ -1,5 +1,6 @@
 // AdaComp from settings to conclusion: noise beside its laws, small networks.
 #include <cmath>
+#include <vector>
 
 #include "tests/catch.hpp"
 #include "tests/experiments/smoke_run.hpp"
@@ -24,6 +25,27 @@ TEST_CASE("adacomp: noise follows its laws", "[fast]") {
   CHECK(conclusion.findings.back().verdict == Verdict::holds);
   CHECK(conclusion.tables.size() == 1 + 2);  // two of the figure on paper
   CHECK(conclusion.charts.size() == 1 + 1);
+}
+
+TEST_CASE("adacomp: published rates have two sides, and few bins no verdict", "[fast]") {
+  const TemporaryFolder folder;
+  const ExperimentRun run = experiments::testing::smoke_run(
+      "adacomp", folder,
+      {"bins=50", "elements=20000", "warm=10", "steps=5", "repeats=2", "nets=mobilenet-small",
+       "train_samples=8", "eval_samples=4", "batch=4"});
+  const Conclusion conclusion = find_experiment("adacomp").run(run);
+  std::vector<Finding> published;
+  for (const Finding& finding : conclusion.findings)
+    if (finding.claim == "published") published.push_back(finding);
+  REQUIRE(published.size() == 2);
+  CHECK(published[0].what == "mobilenet-small, sgd: compression of convolutions, 32 to 50");
+  CHECK(is_judged(published[0].verdict));
+  CHECK(std::isnan(published[0].tolerance));  // the ends are a factor away, not a difference
+  // Its one matrix has 10 x 128 elements.
+  CHECK(published[1].what ==
+        "mobilenet-small, sgd: compression of matrices, 160 to 250; no verdict: 1280 elements, 2.6 "
+        "bins");
+  CHECK(published[1].verdict == Verdict::none);
 }
 
 }  // namespace numemu::adacomp_experiment_test
