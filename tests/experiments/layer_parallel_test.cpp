@@ -24,6 +24,10 @@ TEST_CASE("layer-parallel: gradients and speed follow their closed forms", "[fas
     CHECK(experiments::testing::held(conclusion, claim).first == count);
     CHECK(experiments::testing::held(conclusion, claim).second == count);
   }
+  // The publication's claim is about stages whose variables are kept whole, in float32.
+  CHECK(experiments::testing::held(conclusion, "training").first == 3);
+  CHECK(experiments::testing::held(conclusion, "filtered").first == 1);
+  CHECK(experiments::testing::held(conclusion, "few bits").first == 2);
   for (const char* const claim : {"speed", "unlocked"}) {
     INFO(claim);
     const auto [findings, hold] = experiments::testing::held(conclusion, claim);
