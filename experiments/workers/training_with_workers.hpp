@@ -20,8 +20,7 @@ struct Method {
   std::string claim = {};
   /// As TrainingMethod::change: another optimizer, its rate.
   std::function<void(TrainTrial&)> change = {};
-  /// Where `claim` is about the first one under this optimizer alone: it, and the claim that is
-  /// made under others.
+  /// The one optimizer that `claim` is about (empty: any), and the claim made under others.
   std::string only_under = {}, else_claim = {};
 
   const std::string& claim_under(const std::string& optimizer) const {
