@@ -27,7 +27,7 @@ TEST_CASE("adacomp: noise follows its laws", "[fast]") {
   CHECK(conclusion.charts.size() == 1 + 1);
 }
 
-TEST_CASE("adacomp: published rates have two sides, and few bins no verdict", "[fast]") {
+TEST_CASE("adacomp: about a published rate is four fifths of it or more, and few bins have no verdict", "[fast]") {
   const TemporaryFolder folder;
   const ExperimentRun run = experiments::testing::smoke_run(
       "adacomp", folder,
@@ -38,13 +38,13 @@ TEST_CASE("adacomp: published rates have two sides, and few bins no verdict", "[
   for (const Finding& finding : conclusion.findings)
     if (finding.claim == "published") published.push_back(finding);
   REQUIRE(published.size() == 2);
-  CHECK(published[0].what == "mobilenet-small, sgd: compression of convolutions, 32 to 50");
+  CHECK(published[0].what ==
+        "mobilenet-small, sgd: compression of convolutions, about 40 (at least 32)");
   CHECK(is_judged(published[0].verdict));
-  CHECK(std::isnan(published[0].tolerance));  // the ends are a factor away, not a difference
   // Its one matrix has 10 x 128 elements.
   CHECK(published[1].what ==
-        "mobilenet-small, sgd: compression of matrices, 160 to 250; no verdict: 1280 elements, 2.6 "
-        "bins");
+        "mobilenet-small, sgd: compression of matrices, about 200 (at least 160); no verdict: 1280 "
+        "elements, 2.6 bins");
   CHECK(published[1].verdict == Verdict::none);
 }
 
