@@ -93,7 +93,7 @@ Kind kind_of(const std::string& key, bool named, bool judged_by_top1) {
 /// All columns that the rows have something for.
 std::vector<Column> columns_of(const std::vector<Record>& records, const Kinds& without) {
   const bool named = records.size() > 1 && std::ranges::none_of(records, [](const Record& r) {
-                       return r.recipe.empty();
+                       return r.row->recipe_name.empty();
                      });
   const bool top1 = experiments::measure_of(records).is_top1();
   const bool layers = experiments::asks_for_layers(records);

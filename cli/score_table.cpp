@@ -187,7 +187,8 @@ void print_noise(const Row& row, const std::string& of_noise, const std::string&
              api::text_table(header, layers), predictions ? " and predictions" : "", of_noise,
              of_counts, saturated.legend());
   if (starred) fmt::print("{}\n", kUnitLeftOut);
-  const experiments::Record r = experiments::read_records({row}).at(0);
+  const std::vector<Row> rows = {row};
+  const experiments::Record r = experiments::read_records(rows).at(0);
   if (r.sqnr_db) {
     const bool known = r.predicted_sqnr_db.has_value();
     const char* star = row.predicted.ignores.empty() ? "" : "*";
@@ -203,10 +204,10 @@ void print_noise(const Row& row, const std::string& of_noise, const std::string&
     if (const auto centred = r.hidden_by_mean())
       fmt::print("output without its mean over samples: SQNR {:.2f} dB; the mean makes the rest\n",
                  *centred);
-    fmt::print("output scaled by its best gain, {}: {} dB{}{}\n", gain_text(r.gain),
+    fmt::print("output scaled by its best gain, {}: {} dB{}{}\n", gain_text(row.metrics.gain),
                decibels(r.gained_db),
                known ? fmt::format(", predicted {}{} at {}", decibels(r.predicted_gained_db), star,
-                                   gain_text(r.predicted_gain))
+                                   gain_text(row.predicted.gain))
                      : "",
                row.metrics.top1 ? "; a common gain changes no decision" : "");
   }

@@ -122,7 +122,7 @@ ResultTable front_table(const SensitivityTable& table, const std::vector<Measure
     const JudgedFigure& judged = r.judged;
     out.rows.push_back(
         {m.point->name, fmt::format("{:.3f}", m.point->bits),
-         r.bits_weight ? fmt::format("{:.3f}", *r.bits_weight) : "-",
+         r.row->bits.weight ? fmt::format("{:.3f}", *r.row->bits.weight) : "-",
          fmt::format("{:.4g}", m.point->mac),
          noise ? decibels(m.point->loss) : fmt::format("{:.4g}", m.point->loss),
          r.sqnr_db ? fmt::format("{:.1f}", *r.sqnr_db) : "-", figure_text(measure, judged.value),

@@ -25,58 +25,54 @@ template <auto... path>
 Column of(const char* name, const char* meaning) {
   return field<Record, path...>(name, meaning);
 }
-/// Of a row that a gate has judged.
-const Member<RowGate>& gate_of(const Record& r) { return r.row->gate; }
-template <auto member>
+/// Of the row itself, and of parts of it.
+template <auto... path>
+Column of_row(const char* name, const char* meaning) {
+  return of<&Record::row, path...>(name, meaning);
+}
+template <auto... path>
+Column metric(const char* name, const char* meaning) {
+  return of_row<&Row::metrics, path...>(name, meaning);
+}
+template <auto... path>
+Column expected(const char* name, const char* meaning) {
+  return of_row<&Row::predicted, &RowPrediction::accuracy, path...>(name, meaning);
+}
+template <auto... path>
 Column of_gate(const char* name, const char* meaning) {
-  return field_of_part<Record, gate_of, member>(name, meaning);
-}
-
-/// An end of the margin's interval, of a row that a gate has judged.
-ReportCell margin_end(const Record& r, std::optional<double> Ends::*end) {
-  const Member<Ends> ends = r.row->gate ? r.row->gate->margin_ci99 : Member<Ends>();
-  return ends ? cell_of((*ends).*end) : ReportCell();
-}
-
-/// What a score has at `member`.
-ReportCell score_cell(const Record& r, const std::string& name, Member<double> RowScore::*member) {
-  const RowScore* const score = r.row->score(name);
-  return score ? cell_of(score->*member) : ReportCell();
-}
-
-ReportCell score_end(const Record& r, const std::string& name, Member<Ends> RowScore::*interval,
-                     std::optional<double> Ends::*end) {
-  const RowScore* const score = r.row->score(name);
-  return score && score->*interval ? cell_of((*(score->*interval)).*end) : ReportCell();
-}
-
-ReportCell sqnr_end(const Record& r, std::size_t end) {
-  const auto ends = r.sqnr_interval();
-  return ends ? ReportCell(end == 0 ? ends->first : ends->second) : ReportCell();
+  return of_row<&Row::gate, path...>(name, meaning);
 }
 
 std::string words(Medium medium, const std::string& text) {
   return medium == Medium::html ? html_text_cell(text) : text;
 }
 
+/// The cell of a number that is missing.
+std::string none(Medium medium) {
+  return medium == Medium::html       ? html_number_cell({}, kNone)
+         : medium == Medium::terminal ? "-"
+                                      : "";
+}
+
 std::string number(Medium medium, const std::optional<double>& x, int digits) {
   if (medium == Medium::html) return html_number_cell(x, html_number(x, digits));
-  return x ? fmt::format("{:.{}f}", *x, digits) : medium == Medium::terminal ? "-" : "";
+  return x ? fmt::format("{:.{}f}", *x, digits) : none(medium);
 }
 
 /// A share in percent; HTML and Markdown have its interval beside it.
-std::string share(Medium medium, const std::optional<double>& x, const std::optional<double>& low,
-                  const std::optional<double>& high, bool sign) {
+std::string share(Medium medium, const std::optional<double>& x, const Member<Ends>& ci95,
+                  bool sign) {
+  const auto [low, high] = ci95.value_or(Ends());
   if (medium == Medium::html) return html_number_cell(x, html_share(x, low, high, sign));
-  if (medium == Medium::terminal) return x ? percent_text(*x, sign ? "{:+.2f}" : "{:.2f}") : "-";
-  if (!x) return "";
+  if (!x) return none(medium);
+  if (medium == Medium::terminal) return percent_text(*x, sign ? "{:+.2f}" : "{:.2f}");
   if (!low || !high) return percent_text(*x);
   return fmt::format("{} ({} to {})", percent_text(*x), percent_text(*low), percent_text(*high));
 }
 
 /// The interval in a column of its own, on the terminal.
-std::string ends(const std::optional<double>& low, const std::optional<double>& high,
-                 const char* format) {
+std::string ends(const Member<Ends>& ci95, const char* format) {
+  const auto [low, high] = ci95.value_or(Ends());
   return percent_interval(low.value_or(NAN), high.value_or(NAN), format);
 }
 
@@ -100,18 +96,14 @@ std::string role_cell(const RoleRecord& r, Medium medium) {
 }
 
 std::string change_cell(const Record& r, Medium medium) {
-  if (!r.is_baseline())
-    return share(medium, r.difference, r.difference_low, r.difference_high, true);
-  return medium == Medium::html       ? html_number_cell(r.difference, kNone)
-         : medium == Medium::terminal ? "-"
-                                      : "";
+  if (!r.is_baseline()) return share(medium, r.difference, r.row->metrics.difference_ci95, true);
+  return medium == Medium::html ? html_number_cell(r.difference, kNone) : none(medium);
 }
 
 /// Resamples draw samples of several classes, and none of them differs in top-1.
 bool top1_is_alike(const Record& r) {
-  if (!r.eval_images) return false;
   const RowScore* const score = r.row->score("top1");
-  return score && !none_differs(*score, static_cast<std::int64_t>(*r.eval_images)).empty();
+  return score && !none_differs(*score, r.row->point.eval_images.value_or(0)).empty();
 }
 
 std::string gate_cell(const Record& r, Medium medium) {
@@ -174,7 +166,7 @@ std::string expected_cell(const Record& r, Medium medium) {
     if (fails) shown += kFails;
     return html_number_cell(j.predicted, shown);
   }
-  if (!j.predicted) return medium == Medium::terminal ? "-" : "";
+  if (!j.predicted) return none(medium);
   const std::string text = figure_text(measure, j.predicted) + missed(medium, fails);
   if (!j.predicted_low || !j.predicted_high) return text;
   // An interval that ends where the figure does, at 0 or 100 %, has no half.
@@ -188,22 +180,24 @@ std::string expected_cell(const Record& r, Medium medium) {
 
 /// Answers other than float32's, and the share that is expected.
 std::string changed_cell(const Record& r, Medium medium) {
+  const Member<double>& changed = r.row->metrics.changed;
+  const auto expected = found_at<&Row::predicted, &RowPrediction::accuracy, &RowAccuracy::changed,
+                                 &RowExpected::value>(*r.row)
+                            .value_or(Member<double>());
   if (medium == Medium::html) {
-    std::string shown = html_share(r.changed, {}, {}, false);
-    if (r.predicted_changed)
-      shown += fmt::format(" <small>expected {}</small>",
-                           html_share(r.predicted_changed, {}, {}, false));
-    return html_number_cell(r.changed, shown);
+    std::string shown = html_share(changed, {}, {}, false);
+    if (expected)
+      shown += fmt::format(" <small>expected {}</small>", html_share(expected, {}, {}, false));
+    return html_number_cell(changed, shown);
   }
-  if (!r.changed || r.is_baseline()) return medium == Medium::terminal ? "-" : "";
-  const std::string text = percent_text(*r.changed);
-  return r.predicted_changed ? text + " (expected " + percent_text(*r.predicted_changed) + ")"
-                             : text;
+  if (!changed || r.is_baseline()) return none(medium);
+  const std::string text = percent_text(*changed);
+  return expected ? text + " (expected " + percent_text(*expected) + ")" : text;
 }
 
 std::string notes_cell(const Record& r, Medium medium) {
   std::vector<std::string> lines = not_finite_sentences(*r.row);
-  lines.insert(lines.end(), r.notes.begin(), r.notes.end());
+  lines.insert(lines.end(), r.row->notes.begin(), r.row->notes.end());
   const std::string text = joined(lines, "; ");
   return medium == Medium::html ? html_text_cell(text, " class=\"why\"") : text;
 }
@@ -228,9 +222,10 @@ constexpr Declared kShown[] = {
     {"position", nullptr, "#", "#", true, nullptr,
      [](const Record& r, Medium m) { return number(m, static_cast<double>(r.position + 1), 0); }},
     {"recipe", "recipe", "recipe", "Recipe", false,
-     [](const Record& r) { return !r.recipe.empty(); },
+     [](const Record& r) { return !r.row->recipe_name.empty(); },
      [](const Record& r, Medium m) {
-       return m == Medium::terminal && r.recipe.empty() ? "-" : words(m, r.recipe);
+       const std::string& name = r.row->recipe_name;
+       return m == Medium::terminal && name.empty() ? "-" : words(m, name);
      }},
     {"weights", "weights", "weights", "Weights", false, nullptr,
      [](const Record& r, Medium m) { return role_cell(r.weight, m); }},
@@ -245,9 +240,9 @@ constexpr Declared kShown[] = {
     {"unit", "unit", "unit", "Unit", false, nullptr,
      [](const Record& r, Medium m) { return words(m, r.unit); }},
     {"bits_weight", "W bits", "bits W", "Bits W", true, nullptr,
-     [](const Record& r, Medium m) { return number(m, r.bits_weight, 2); }},
+     [](const Record& r, Medium m) { return number(m, r.row->bits.weight, 2); }},
     {"bits_activation", "A bits", "bits A", "Bits A", true, nullptr,
-     [](const Record& r, Medium m) { return number(m, r.bits_activation, 2); }},
+     [](const Record& r, Medium m) { return number(m, r.row->bits.activation, 2); }},
     {"perplexity", "perplexity", "perplexity", "Perplexity", true,
      [](const Record& r) { return r.perplexity.has_value(); },
      [](const Record& r, Medium m) {
@@ -255,31 +250,32 @@ constexpr Declared kShown[] = {
                                                     : number(m, r.perplexity, 3);
      }},
     {"top1", "top-1 %", "top-1, % (95 %)", "Top-1, %", true, nullptr,
-     [](const Record& r, Medium m) { return share(m, r.top1, r.ci_low, r.ci_high, false); }},
+     [](const Record& r, Medium m) {
+       return share(m, r.row->metrics.top1, r.row->metrics.ci95, false);
+     }},
     {"top1_ci95", "95 %", nullptr, nullptr, true, nullptr,
-     [](const Record& r, Medium) { return ends(r.ci_low, r.ci_high, "{:.2f}"); }},
+     [](const Record& r, Medium) { return ends(r.row->metrics.ci95, "{:.2f}"); }},
     {"change", "change", "change, points (95 %, paired)", "Change, points", true, nullptr,
      change_cell},
     {"change_ci95", "95 %", nullptr, nullptr, true, nullptr,
      [](const Record& r, Medium) {
        return r.is_baseline()    ? "-"
               : top1_is_alike(r) ? "none differs"
-                                 : ends(r.difference_low, r.difference_high, "{:+.2f}");
+                                 : ends(r.row->metrics.difference_ci95, "{:+.2f}");
      }},
     {"expected", "expected", "expected", "Expected", true,
      [](const Record& r) { return r.judged.predicted.has_value(); }, expected_cell},
     {"changed", nullptr, "answers changed, %", "Answers changed, %", true,
-     [](const Record& r) { return r.changed.has_value() && !r.is_baseline(); }, changed_cell},
+     [](const Record& r) { return r.row->metrics.changed && !r.is_baseline(); }, changed_cell},
     {"gate", "gate", "gate", "Gate", false,
      [](const Record& r) { return !gate_verdict(r).empty(); }, gate_cell},
     {"sqnr", "SQNR dB", "SQNR, dB", "SQNR measured, dB", true, nullptr, sqnr_cell},
     {"predicted", "predicted", "predicted, dB", "SQNR predicted, dB", true,
-     [](const Record& r) { return !r.is_float32() && (r.row == nullptr || !r.row->turned_off()); },
-     predicted_cell},
+     [](const Record& r) { return !r.is_float32() && !r.row->turned_off(); }, predicted_cell},
     {"gained", nullptr, "at best gain, dB", "SQNR at best gain, dB", true,
      [](const Record& r) { return r.gained_db.has_value(); }, gained_cell},
     {"notes", nullptr, "notes", "Notes", false,
-     [](const Record& r) { return r.not_finite || !r.notes.empty(); }, notes_cell},
+     [](const Record& r) { return r.not_finite || !r.row->notes.empty(); }, notes_cell},
 };
 
 constexpr const char* kInHtml[] = {
@@ -316,10 +312,7 @@ void add_judged(std::vector<ShownColumn>& out, const std::vector<Record>& record
     if (measure->is_top1()) continue;
     const auto add = [&](const std::string& title, auto cell) {
       out.push_back({kJudged, title, true, [measure, medium, cell](const Record& r) {
-                       if (r.judged.measure == measure) return cell(r, *measure);
-                       return medium == Medium::html       ? html_number_cell(std::nullopt, kNone)
-                              : medium == Medium::terminal ? std::string("-")
-                                                           : std::string();
+                       return r.judged.measure == measure ? cell(r, *measure) : none(medium);
                      }});
     };
     if (medium == Medium::html) {
@@ -377,7 +370,8 @@ bool is_shown(const Declared& column, const std::vector<Record>& records, Medium
   if (medium != Medium::terminal) return true;
   if (key == "recipe") return records.size() > 1;
   return !(key.starts_with("top1") || key.starts_with("change")) || measure_of(records).is_top1() ||
-         std::ranges::any_of(records, [](const Record& r) { return r.top1.has_value(); });
+         std::ranges::any_of(records,
+                             [](const Record& r) { return r.row->metrics.top1.has_value(); });
 }
 
 }  // namespace
@@ -405,16 +399,17 @@ std::string cell_text(const ReportCell& cell) {
 }
 
 const std::vector<Column>& record_columns() {
+  using Interval = std::pair<double, double>;
   static const std::vector<Column> columns = {
-      of<&Record::key>(
+      of_row<&Row::key>(
           "key", "digest of the point: the same key is the same configuration, network and data"),
       of<&Record::name>("name", "name of the row, unique in the folder"),
-      of<&Record::recipe>("recipe", "name of the recipe, where it has one"),
-      of<&Record::net>("net", "network"),
-      of<&Record::data>("data", "data set"),
-      of<&Record::eval_images>("eval_images", "samples asked for"),
+      of_row<&Row::recipe_name>("recipe", "name of the recipe, where it has one"),
+      of_row<&Row::point, &RowPoint::net>("net", "network"),
+      of_row<&Row::point, &RowPoint::data>("data", "data set"),
+      of_row<&Row::point, &RowPoint::eval_images>("eval_images", "samples asked for"),
       of<&Record::seed>("seed", "seed of rows of earlier programs"),
-      of<&Record::weights_digest>("weights_digest", "digest of the network's weights"),
+      of_row<&Row::point, &RowPoint::weights>("weights_digest", "digest of the network's weights"),
       of<&Record::weight, &RoleRecord::format>("weight_format", "format of weights"),
       of<&Record::weight, &RoleRecord::rounding>("weight_rounding", "rounding of weights"),
       of<&Record::weight, &RoleRecord::overflow>("weight_overflow", "overflow of weights"),
@@ -441,56 +436,61 @@ const std::vector<Column>& record_columns() {
       of<&Record::settings>("settings", "what else varies over the rows, in words"),
       of<&Record::judged, &JudgedFigure::measure, &Measure::name>(
           "judged_by", "the figure by which rows are compared (docs/data.md)"),
-      of<&Record::bits_weight>("bits_weight", "effective stored bits of a parameter, mean"),
-      of<&Record::bits_product_weight>("bits_product_weight",
-                                       "those of the weights that products read"),
-      of<&Record::bits_activation>("bits_activation",
-                                   "effective stored bits of an activation, mean"),
-      of<&Record::top1>("top1", "share of right answers"),
-      of<&Record::images>("n", "samples of top1"),
-      of<&Record::ci_low>("ci95_low", "95 % interval of top1 (Wilson), lower end"),
-      of<&Record::ci_high>("ci95_high", "upper end"),
-      of<&Record::loss>("loss", "mean cross-entropy, nats"),
-      of<&Record::bits_per_character>("bits_per_character", "of texts"),
+      of_row<&Row::bits, &RowBits::weight>("bits_weight",
+                                           "effective stored bits of a parameter, mean"),
+      of_row<&Row::bits, &RowBits::product_weight>("bits_product_weight",
+                                                   "those of the weights that products read"),
+      of_row<&Row::bits, &RowBits::activation>("bits_activation",
+                                               "effective stored bits of an activation, mean"),
+      metric<&RowMetrics::top1>("top1", "share of right answers"),
+      metric<&RowMetrics::n>("n", "samples of top1"),
+      metric<&RowMetrics::ci95, &Ends::low>("ci95_low",
+                                            "95 % interval of top1 (Wilson), lower end"),
+      metric<&RowMetrics::ci95, &Ends::high>("ci95_high", "upper end"),
+      metric<&RowMetrics::loss>("loss", "mean cross-entropy, nats"),
+      metric<&RowMetrics::bits_per_character>("bits_per_character", "of texts"),
       of<&Record::perplexity>("perplexity", "of texts"),
-      of<&Record::baseline_bits_per_character>("baseline_bits_per_character", "of float32"),
-      of<&Record::baseline_top1>("baseline_top1", "top1 of float32 on the same samples"),
+      metric<&RowMetrics::baseline_bits_per_character>("baseline_bits_per_character", "of float32"),
+      metric<&RowMetrics::baseline_top1>("baseline_top1", "top1 of float32 on the same samples"),
       of<&Record::difference>("difference", "top1 less baseline_top1, paired by sample"),
-      of<&Record::difference_low>("difference_ci95_low", "its 95 % interval, lower end"),
-      of<&Record::difference_high>("difference_ci95_high", "upper end"),
+      metric<&RowMetrics::difference_ci95, &Ends::low>("difference_ci95_low",
+                                                       "its 95 % interval, lower end"),
+      metric<&RowMetrics::difference_ci95, &Ends::high>("difference_ci95_high", "upper end"),
       of<&Record::sqnr_db>("sqnr_db", "SQNR of the network's output, dB"),
       of<&Record::sqnr_error_db>("sqnr_error_db", "its standard error, dB"),
-      {"sqnr_ci95_low", false, [](const Record& r) { return sqnr_end(r, 0); },
-       "its 95 % interval, lower end, dB"},
-      {"sqnr_ci95_high", false, [](const Record& r) { return sqnr_end(r, 1); }, "upper end, dB"},
-      of<&Record::centred_db>("sqnr_without_mean_db",
-                              "SQNR of the output beside its mean over samples, dB"),
+      of<&Record::sqnr_interval, &Interval::first>("sqnr_ci95_low",
+                                                   "its 95 % interval, lower end, dB"),
+      of<&Record::sqnr_interval, &Interval::second>("sqnr_ci95_high", "upper end, dB"),
+      metric<&RowMetrics::sqnr_without_mean_db>(
+          "sqnr_without_mean_db", "SQNR of the output beside its mean over samples, dB"),
       of<&Record::gained_db>("sqnr_gained_db", "SQNR at the best common gain of the outputs, dB"),
-      of<&Record::gain>("gain", "that gain"),
+      metric<&RowMetrics::gain>("gain", "that gain"),
       of<&Record::predicted_sqnr_db>("predicted_sqnr_db", "predicted SQNR of the output, dB"),
       of<&Record::predicted_gained_db>("predicted_sqnr_gained_db",
                                        "predicted SQNR at the best gain, dB"),
-      of<&Record::predicted_gain>("predicted_gain", "predicted gain"),
-      of<&Record::changed>("changed", "share of answers other than float32's"),
-      of<&Record::predicted_top1>("predicted_top1", "expected top1, by noise of random phase"),
-      of<&Record::predicted_top1_low>("predicted_top1_ci95_low",
-                                      "where the measured one is at 95 %, lower end"),
-      of<&Record::predicted_top1_high>("predicted_top1_ci95_high", "upper end"),
-      of<&Record::predicted_changed>("predicted_changed", "expected share of changed answers"),
-      of<&Record::predicted_loss>("predicted_loss", "expected loss, nats"),
-      of<&Record::predicted_samples>("predicted_samples", "samples of what is expected"),
+      of_row<&Row::predicted, &RowPrediction::gain>("predicted_gain", "predicted gain"),
+      metric<&RowMetrics::changed>("changed", "share of answers other than float32's"),
+      expected<&RowAccuracy::top1, &RowExpected::value>("predicted_top1",
+                                                        "expected top1, by noise of random phase"),
+      expected<&RowAccuracy::top1, &RowExpected::ci95, &Ends::low>(
+          "predicted_top1_ci95_low", "where the measured one is at 95 %, lower end"),
+      expected<&RowAccuracy::top1, &RowExpected::ci95, &Ends::high>("predicted_top1_ci95_high",
+                                                                    "upper end"),
+      expected<&RowAccuracy::changed, &RowExpected::value>("predicted_changed",
+                                                           "expected share of changed answers"),
+      expected<&RowAccuracy::loss, &RowExpected::value>("predicted_loss", "expected loss, nats"),
+      expected<&RowAccuracy::samples>("predicted_samples", "samples of what is expected"),
       of<&Record::left_out>("left_out", "why no SQNR is predicted"),
       of<&Record::not_finite_words>("not_finite", "where numbers are NaN or infinite, in words"),
       of<&Record::all_notes>("notes", "notes of the row"),
-      of<&Record::version>("version", "numerics version"),
+      of_row<&Row::version>("version", "numerics version"),
       of_gate<&RowGate::verdict>("gate", "pass, fail or undecided"),
       of_gate<&RowGate::target>("gate_target", "what the gate asked for"),
       of_gate<&RowGate::required>("gate_required", "the figure that it requires"),
       of_gate<&RowGate::margin>("gate_margin", "measured less required"),
-      {"gate_margin_ci99_low", false, [](const Record& r) { return margin_end(r, &Ends::low); },
-       "99 % interval of the margin, lower end"},
-      {"gate_margin_ci99_high", false, [](const Record& r) { return margin_end(r, &Ends::high); },
-       "upper end"},
+      of_gate<&RowGate::margin_ci99, &Ends::low>("gate_margin_ci99_low",
+                                                 "99 % interval of the margin, lower end"),
+      of_gate<&RowGate::margin_ci99, &Ends::high>("gate_margin_ci99_high", "upper end"),
       of_gate<&RowGate::images_needed>("gate_images_needed",
                                        "samples that would decide, if the shares stay"),
   };
@@ -498,26 +498,26 @@ const std::vector<Column>& record_columns() {
 }
 
 std::vector<Column> score_columns_of(const std::string& name) {
+  using S = RowScore;
+  constexpr const char *kLow = "its 95 % interval, lower end", *kHigh = "upper end";
   std::vector<Column> columns;
-  const auto add = [&](const char* end, const char* meaning, const auto& cell) {
-    columns.push_back({"score_" + name + end, false, cell, meaning});
-  };
-  const auto number = [&](const char* end, const char* meaning, Member<double> RowScore::*member) {
-    add(end, meaning, [=](const Record& r) { return score_cell(r, name, member); });
-  };
-  const auto ends = [&](const std::string& key, Member<Ends> RowScore::*interval) {
-    add((key + "_low").c_str(), "its 95 % interval, lower end",
-        [=](const Record& r) { return score_end(r, name, interval, &Ends::low); });
-    add((key + "_high").c_str(), "upper end",
-        [=](const Record& r) { return score_end(r, name, interval, &Ends::high); });
-  };
-  number("", "the score (docs/data.md)", &RowScore::value);
-  ends("_ci95", &RowScore::ci95);
-  number("_baseline", "float32's, on the same samples", &RowScore::baseline);
-  number("_difference", "the score less float32's, paired", &RowScore::difference);
-  ends("_difference_ci95", &RowScore::difference_ci95);
-  number("_predicted", "what is expected", &RowScore::predicted);
-  ends("_predicted_ci95", &RowScore::predicted_ci95);
+  for (const Field<S>& part :
+       {field<S, &S::value>("", "the score (docs/data.md)"),
+        field<S, &S::ci95, &Ends::low>("_ci95_low", kLow),
+        field<S, &S::ci95, &Ends::high>("_ci95_high", kHigh),
+        field<S, &S::baseline>("_baseline", "float32's, on the same samples"),
+        field<S, &S::difference>("_difference", "the score less float32's, paired"),
+        field<S, &S::difference_ci95, &Ends::low>("_difference_ci95_low", kLow),
+        field<S, &S::difference_ci95, &Ends::high>("_difference_ci95_high", kHigh),
+        field<S, &S::predicted>("_predicted", "what is expected"),
+        field<S, &S::predicted_ci95, &Ends::low>("_predicted_ci95_low", kLow),
+        field<S, &S::predicted_ci95, &Ends::high>("_predicted_ci95_high", kHigh)})
+    columns.push_back({"score_" + name + part.name, part.is_text,
+                       [name, value = part.value](const Record& r) {
+                         const RowScore* const score = r.row->score(name);
+                         return score ? value(*score) : ReportCell();
+                       },
+                       part.meaning});
   return columns;
 }
 

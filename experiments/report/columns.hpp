@@ -21,6 +21,7 @@ using ReportCell = std::variant<std::monostate, double, std::string>;
 /// Empty where the member is; an empty text is an empty cell.
 ReportCell cell_of(const std::string&);
 ReportCell cell_of(const std::optional<double>&);
+inline ReportCell cell_of(double number) { return number; }
 ReportCell cell_of(const Member<std::int64_t>&);
 ReportCell cell_of(const Member<Verdict>&);
 ReportCell cell_of(const Member<bool>&);
@@ -35,37 +36,32 @@ struct Field {
 };
 using Column = Field<Record>;
 
-/// What a path of members, and of functions without arguments, leads to.
+/// What a path of members, and of functions without arguments, leads to; nothing where a part on
+/// the way is absent.
 template <auto first, auto... rest>
-decltype(auto) at_path(const auto& item) {
+auto found_at(const auto& item) {
+  const auto& found = std::invoke(first, item);
   if constexpr (sizeof...(rest) == 0) {
-    return std::invoke(first, item);
+    return std::optional<std::remove_cvref_t<decltype(found)>>(std::in_place, found);
+  } else if constexpr (requires { found.has_value(); }) {
+    return found ? found_at<rest...>(*found) : decltype(found_at<rest...>(*found))();
   } else {
-    return at_path<rest...>(std::invoke(first, item));
+    return found_at<rest...>(found);
   }
 }
 
-/// The column of a member.
+/// The column of what the path leads to.
 template <class T, auto... path>
 Field<T> field(std::string name, std::string meaning) {
-  using Found = std::remove_cvref_t<decltype(at_path<path...>(std::declval<const T&>()))>;
+  using Found = typename decltype(found_at<path...>(std::declval<const T&>()))::value_type;
   constexpr bool kText = std::same_as<Found, std::string> || std::same_as<Found, Member<Verdict>> ||
                          std::same_as<Found, Member<bool>>;
-  return {std::move(name), kText, [](const T& item) { return cell_of(at_path<path...>(item)); },
+  return {std::move(name), kText,
+          [](const T& item) {
+            const auto found = found_at<path...>(item);
+            return found ? cell_of(*found) : ReportCell();
+          },
           std::move(meaning)};
-}
-/// Of a member of a part that T may lack.
-template <class T, auto part, auto member>
-Field<T> field_of_part(std::string name, std::string meaning) {
-  using Part =
-      typename std::remove_cvref_t<std::invoke_result_t<decltype(part), const T&>>::value_type;
-  Field<T> out{std::move(name), field<Part, member>("", "").is_text,
-               [](const T& item) {
-                 const auto& found = std::invoke(part, item);
-                 return found ? cell_of(std::invoke(member, *found)) : ReportCell();
-               },
-               std::move(meaning)};
-  return out;
 }
 
 /// One column per field of a record, in a fixed order; names are identifiers.

@@ -84,7 +84,9 @@ Verdict loses_little(const Record& r) {
 const Record* find_baseline(const std::vector<Record>& records, const Record& of) {
   const Record* any_seed = nullptr;
   for (const Record& r : records) {
-    if (r.quantized() || r.is_tuned() || r.net != of.net || r.data != of.data) continue;
+    if (r.quantized() || r.is_tuned() || r.row->point.net != of.row->point.net ||
+        r.row->point.data != of.row->point.data)
+      continue;
     if (r.seed == of.seed) return &r;
     if (!any_seed) any_seed = &r;
   }
@@ -110,9 +112,7 @@ std::vector<Configuration> configurations(const std::vector<Record>& records) {
     for (const std::size_t i : places) c.rows.push_back(&records[i]);
     Record mean = *c.rows.front();
     if (c.rows.size() > 1) {
-      for (const auto measure :
-           {&Record::top1, &Record::difference, &Record::bits_per_character,
-            &Record::baseline_bits_per_character, &Record::sqnr_db, &Record::predicted_sqnr_db})
+      for (const auto measure : {&Record::difference, &Record::sqnr_db, &Record::predicted_sqnr_db})
         mean.*measure = mean_of(c.rows, [&](const Record& r) { return r.*measure; });
       for (const auto figure :
            {&JudgedFigure::value, &JudgedFigure::baseline, &JudgedFigure::difference})
@@ -120,9 +120,7 @@ std::vector<Configuration> configurations(const std::vector<Record>& records) {
       for (const auto end : {&JudgedFigure::low, &JudgedFigure::high, &JudgedFigure::difference_low,
                              &JudgedFigure::difference_high})
         mean.judged.*end = std::nullopt;
-      for (const auto measure : {&Record::ci_low, &Record::ci_high, &Record::difference_low,
-                                 &Record::difference_high, &Record::sqnr_error_db})
-        mean.*measure = std::nullopt;
+      mean.sqnr_error_db = std::nullopt;
       for (const Record* r : c.rows) mean.not_finite = mean.not_finite || r->not_finite;
     }
     means.push_back(std::move(mean));

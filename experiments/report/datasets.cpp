@@ -53,6 +53,9 @@ Json point_json(const Record& r) {
   const auto other = [&](const std::optional<double>& x) {
     return accuracy ? Json() : optional_json(x, measure.factor);
   };
+  const RowBits& bits = r.row->bits;
+  const RowMetrics& m = r.row->metrics;
+  const Ends top1 = m.ci95.value_or(Ends()), change = m.difference_ci95.value_or(Ends());
   // The maps of widths show what all layers have, and points lost.
   const bool mapped = accuracy && r.only_in.empty() && r.overrides.empty();
   const bool one_format = mapped && r.weight.format == r.activation.format;
@@ -69,18 +72,18 @@ Json point_json(const Record& r) {
           {"axes", r.weight.rounding + ", " + r.weight.overflow + ", " + r.weight.scale +
                        (same ? "" : " (weights)")},
           {"bits", optional_json(r.mean_bits())},
-          {"bits_weight", optional_json(r.bits_weight)},
-          {"bits_activation", optional_json(r.bits_activation)},
-          {"w", mapped ? element_bits(r.weight, r.bits_weight) : Json()},
-          {"a", mapped ? element_bits(r.activation, r.bits_activation) : Json()},
+          {"bits_weight", optional_json(bits.weight)},
+          {"bits_activation", optional_json(bits.activation)},
+          {"w", mapped ? element_bits(r.weight, bits.weight) : Json()},
+          {"a", mapped ? element_bits(r.activation, bits.activation) : Json()},
           {"e", one_format ? optional_json(r.weight.exponent_bits) : Json()},
           {"m", one_format ? optional_json(r.weight.mantissa_bits) : Json()},
-          {"top1", percent(r.top1)},
-          {"low", percent(r.ci_low)},
-          {"high", percent(r.ci_high)},
+          {"top1", percent(m.top1)},
+          {"low", percent(top1.low)},
+          {"high", percent(top1.high)},
           {"change", percent(r.difference)},
-          {"change_low", percent(r.difference_low)},
-          {"change_high", percent(r.difference_high)},
+          {"change_low", percent(change.low)},
+          {"change_high", percent(change.high)},
           {"lost", percent(r.difference, -100)},
           {"figure", other(r.judged.value)},
           {"figure_change", other(r.judged.difference)},
@@ -173,6 +176,7 @@ void add_expected(Json& out, const Record& r) {
 /// A cell of layer by format, for rows that quantize one layer alone.
 void add_sensitivity(Json& out, const Record& r) {
   if (r.only_in.empty()) return;
+  const Ends change = r.row->metrics.difference_ci95.value_or(Ends());
   out.push_back(
       {{"layer", layer_words(r.only_in)},
        {"format", r.formats() + r.label.substr(r.short_label().size())},
@@ -184,8 +188,8 @@ void add_sensitivity(Json& out, const Record& r) {
                                 : ""},
        {"predicted", optional_json(r.predicted_sqnr_db)},
        {"lost", r.judged.measure->is_top1() ? optional_json(r.difference, -100) : Json()},
-       {"low", optional_json(r.difference_low, 100)},
-       {"high", optional_json(r.difference_high, 100)},
+       {"low", optional_json(change.low, 100)},
+       {"high", optional_json(change.high, 100)},
        {"bits_added", r.judged.measure->is_bits() ? optional_json(r.judged.difference) : Json()}});
 }
 
@@ -197,12 +201,12 @@ void add_told_baseline(Json& out, const std::vector<Record>& records) {
       out.push_back({{"figure", r.judged.measure->factor * *r.judged.baseline}});
       return;
     }
-    if (!r.baseline_top1 || !r.images || *r.images < 1) continue;
-    const stats::Interval interval =
-        stats::wilson(std::llround(*r.baseline_top1 * *r.images), std::llround(*r.images));
-    out.push_back({{"top1", *r.baseline_top1 * 100},
-                   {"low", 100 * interval.low},
-                   {"high", 100 * interval.high}});
+    const Member<double>& top1 = r.row->metrics.baseline_top1;
+    const std::int64_t n = r.row->metrics.n.value_or(0);
+    if (!top1 || n < 1) continue;
+    const stats::Interval interval = stats::wilson(std::llround(*top1 * static_cast<double>(n)), n);
+    out.push_back(
+        {{"top1", *top1 * 100}, {"low", 100 * interval.low}, {"high", 100 * interval.high}});
     return;
   }
 }
@@ -307,10 +311,11 @@ Json chart_datasets(const std::vector<Record>& records, const Json* tensors) {
     } else if (!r.judged.measure->is_top1()) {
       if (r.judged.value)
         baseline.push_back({{"figure", r.judged.measure->factor * *r.judged.value}});
-    } else if (r.top1) {
-      baseline.push_back({{"top1", *r.top1 * 100},
-                          {"low", optional_json(r.ci_low, 100)},
-                          {"high", optional_json(r.ci_high, 100)}});
+    } else if (const Member<double>& top1 = r.row->metrics.top1) {
+      const Ends ends = r.row->metrics.ci95.value_or(Ends());
+      baseline.push_back({{"top1", *top1 * 100},
+                          {"low", optional_json(ends.low, 100)},
+                          {"high", optional_json(ends.high, 100)}});
     }
   }
   place_not_finite(predictions);

@@ -33,9 +33,10 @@ void say_baseline(const std::vector<Record>& records, std::vector<std::string>& 
   std::set<std::string> said;
   for (const Record& r : records) {
     const Record* baseline = find_baseline(records, r);
-    if (!said.insert(r.net + '\n' + r.data).second) continue;
-    const std::string what = fmt::format("{} on {}", r.net.empty() ? "the network" : r.net,
-                                         r.data.empty() ? "its data" : r.data);
+    const std::string &net = r.row->point.net, &data = r.row->point.data;
+    if (!said.insert(net + '\n' + data).second) continue;
+    const std::string what = fmt::format("{} on {}", net.empty() ? "the network" : net,
+                                         data.empty() ? "its data" : data);
     if (!r.judged.measure->is_top1()) {
       const std::string name = r.judged.measure->name;
       const char* targets = name == "bits_per_character" ? "characters"
@@ -44,19 +45,18 @@ void say_baseline(const std::vector<Record>& records, std::vector<std::string>& 
       if (r.judged.baseline && r.judged.measure->small > 0)
         out.push_back(fmt::format(
             "Unquantized, {} reaches {}{}.", what, r.judged.measure->text(*r.judged.baseline),
-            targets ? fmt::format(" on {} {}", grouped(r.images), targets) : ""));
-    } else if (baseline && baseline->top1) {
-      std::string text =
-          fmt::format("Unquantized, {} reaches {} top-1", what, percent(*baseline->top1));
-      if (baseline->images) text += " on " + grouped(baseline->images) + " images";
-      if (baseline->ci_low && baseline->ci_high) {
-        text += fmt::format(" (95 % interval {} to {})", percent_text(*baseline->ci_low),
-                            percent(*baseline->ci_high));
+            targets ? fmt::format(" on {} {}", grouped(r.row->metrics.n), targets) : ""));
+    } else if (baseline && baseline->row->metrics.top1) {
+      const RowMetrics& m = baseline->row->metrics;
+      std::string text = fmt::format("Unquantized, {} reaches {} top-1", what, percent(*m.top1));
+      if (m.n) text += " on " + grouped(m.n) + " images";
+      if (m.ci95 && m.ci95->known()) {
+        text += fmt::format(" (95 % interval {} to {})", percent_text(*m.ci95->low),
+                            percent(*m.ci95->high));
       }
       out.push_back(text + ".");
-    } else if (r.baseline_top1) {
-      out.push_back(
-          fmt::format("Unquantized, {} reaches {} top-1.", what, percent(*r.baseline_top1)));
+    } else if (const auto& top1 = r.row->metrics.baseline_top1) {
+      out.push_back(fmt::format("Unquantized, {} reaches {} top-1.", what, percent(*top1)));
     }
   }
 }
@@ -124,10 +124,8 @@ void say_cheapest(const std::vector<Configuration>& all, std::vector<std::string
   if (!found) return;
   const Record& best = found->mean;
   std::string bits = fmt::format("{:.2f}", *best.mean_bits());
-  if (best.bits_weight && best.bits_activation) {
-    bits += fmt::format(" (weights {:.2f}, activations {:.2f})", *best.bits_weight,
-                        *best.bits_activation);
-  }
+  if (const RowBits& b = best.row->bits; b.weight && b.activation)
+    bits += fmt::format(" (weights {:.2f}, activations {:.2f})", *b.weight, *b.activation);
   const std::string seeds =
       found->rows.size() > 1 ? fmt::format(" in the mean of {} seeds", found->rows.size()) : "";
   const Measure& measure = *best.judged.measure;

@@ -148,8 +148,8 @@ constexpr const char* kNoCharts =
 std::string subject(const std::vector<Record>& records) {
   std::set<std::string> nets, data;
   for (const Record& r : records) {
-    if (!r.net.empty()) nets.insert(r.net);
-    if (!r.data.empty()) data.insert(r.data);
+    if (const std::string& net = r.row->point.net; !net.empty()) nets.insert(net);
+    if (const std::string& set = r.row->point.data; !set.empty()) data.insert(set);
   }
   const std::string question =
       asks_for_layers(records) ? ranking_question(records) : "accuracy against bits";
@@ -167,7 +167,7 @@ std::string facts(const Json& experiment) {
 std::string facts(const std::vector<Record>& records) {
   std::set<std::string> versions, seeds;
   for (const Record& r : records) {
-    if (!r.version.empty()) versions.insert(r.version);
+    if (!r.row->version.empty()) versions.insert(r.row->version);
     if (r.seed) seeds.insert(fmt::format("{:.0f}", *r.seed));
   }
   std::string out = fmt::format("{} row{}", records.size(), records.size() == 1 ? "" : "s");

@@ -95,9 +95,9 @@ std::string judged_prediction_cell(const Configuration& c) {
 }
 
 /// The bits of weights that products read, where biases and norms make the mean another.
-std::string product_bits(const Record& r) {
-  const auto products = r.bits_product_weight;
-  if (!products || !r.bits_weight || std::abs(*products - *r.bits_weight) < 0.05) return "";
+std::string product_bits(const RowBits& bits) {
+  const Member<double>& products = bits.product_weight;
+  if (!products || !bits.weight || std::abs(*products - *bits.weight) < 0.05) return "";
   return fmt::format(" <small>weights of products {}</small>", html_number(products, 2));
 }
 
@@ -128,6 +128,7 @@ std::string best_table(const std::vector<Configuration>& all, const Measure& mea
   const Configuration* safe = cheapest_safe(all);
   for (const Configuration* c : best.points) {
     const Record& r = c->mean;
+    const RowBits& bits = r.row->bits;
     const Verdict little = loses_little(*c);
     out +=
         fmt::format("<tr{}><th scope=\"row\">{}</th>", c == safe ? " class=\"baseline\"" : "",
@@ -136,8 +137,8 @@ std::string best_table(const std::vector<Configuration>& all, const Measure& mea
              ? ""
              : html_verdict_cell(little == Verdict::none ? Verdict::undecided : little,
                                  answer_words(little))) +
-        html_number_cell(r.mean_bits(), html_number(r.bits_weight, 2) + " / " +
-                                            html_number(r.bits_activation, 2) + product_bits(r)) +
+        html_number_cell(r.mean_bits(), html_number(bits.weight, 2) + " / " +
+                                            html_number(bits.activation, 2) + product_bits(bits)) +
         result_cells(*c, measure) + html_measured_cell(r) +
         (predictions ? judged_prediction_cell(*c) : "") + html_text_cell(short_unit(r.unit)) +
         "</tr>";

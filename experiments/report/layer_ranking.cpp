@@ -28,8 +28,7 @@ struct Change {
 
 /// NaN and infinite outputs as a fraction of all, on the test samples or else the calibration's.
 double lost_share(const Record& r) {
-  const LostNumbers* const lost =
-      r.row != nullptr && r.row->not_finite ? r.row->not_finite->counted() : nullptr;
+  const LostNumbers* const lost = r.row->not_finite ? r.row->not_finite->counted() : nullptr;
   if (!lost) return 0;
   return static_cast<double>(lost->outputs.lost()) /
          static_cast<double>(std::max<std::int64_t>(1, lost->outputs.of));

@@ -41,8 +41,7 @@ void flatten(const Json& value, const std::string& path, Keys& out) {
 /// Of the point and its recipe, whose names are not in the keys; layers are one key.
 Keys keys_of(const Record& r) {
   Keys out;
-  if (!r.version.empty()) out[kVersion] = r.version;
-  if (!r.row) return out;
+  if (!r.row->version.empty()) out[kVersion] = r.row->version;
   const Json point = point_json(*r.row);
   if (const Json& recipe = r.row->point.recipe; recipe.is_object()) {
     for (const auto& [key, item] : recipe.items()) {

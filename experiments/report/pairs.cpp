@@ -29,7 +29,8 @@ constexpr std::int64_t kMostBlocks = 100;
 /// Where it is the same, two rows saw the same samples.
 std::string identity_of_samples(const Record& r) {
   const RowPoint& point = r.row->point;
-  return fmt::format("{}\n{}\n{}\n{}", r.net, r.data, point.images, point.eval_images.value_or(-1));
+  return fmt::format("{}\n{}\n{}\n{}", point.net, point.data, point.images,
+                     point.eval_images.value_or(-1));
 }
 
 /// What a row has of each sample: right answers or losses, or why it has neither.
@@ -259,7 +260,9 @@ std::vector<std::string> best_of_widths(const std::vector<Configuration>& all) {
     const Record& r = c.mean;
     if (!r.weight.quantized || !r.activation.quantized || !c.loss()) continue;
     if (r.weight.bits && r.weight.bits == r.activation.bits)
-      widths[{r.net + '\n' + r.data + '\n' + r.judged.measure->name, *r.weight.bits}].push_back(&c);
+      widths[{r.row->point.net + '\n' + r.row->point.data + '\n' + r.judged.measure->name,
+              *r.weight.bits}]
+          .push_back(&c);
   }
   std::vector<std::string> out;
   for (const auto& [width, same] : widths) {

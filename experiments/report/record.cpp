@@ -66,10 +66,6 @@ std::string unit_name(const Row& row, const char* gemm) {
   return unit_words(json_at(row.point.recipe, {"gemms", gemm, "unit"}));
 }
 
-std::optional<double> number(const Member<std::int64_t>& count) {
-  return count ? std::optional(static_cast<double>(*count)) : std::nullopt;
-}
-
 /// Where the base is float32 and one rule of `layers` alone quantizes.
 void read_only_layer(const Row& row, Record& r) {
   const Json* layers = json_at(row.point.recipe, {"layers"});
@@ -122,21 +118,14 @@ void add_calibration(const Row& row, RoleRecord& role) {
   role.scale += ", " + rule;
 }
 
-Record read_record(const Row& row, std::size_t position) {
+Record read_record(const Row& row, std::size_t position, const std::string& folder) {
   Record r;
-  const RowPoint& point = row.point;
-  const Json& recipe = point.recipe;
-  r.position = position;
+  const Json& recipe = row.point.recipe;
   r.row = &row;
-  r.key = row.key;
-  r.net = point.net;
-  r.data = point.data;
-  r.version = row.version;
-  r.recipe = row.recipe_name;
-  r.eval_images = number(point.eval_images);
-  r.seed = number(point.seed);
+  r.position = position;
+  r.folder = folder;
+  if (const auto& seed = row.point.seed) r.seed = static_cast<double>(*seed);
   if (!r.seed) r.seed = json_number(recipe, {"seed"});
-  r.weights_digest = point.weights;
   r.weight = read_role(json_at(recipe, {"roles", "weight"}));
   r.activation = read_role(json_at(recipe, {"roles", "activation"}));
   read_only_layer(row, r);
@@ -150,58 +139,25 @@ Record read_record(const Row& row, std::size_t position) {
     r.other = other_rules(recipe);
     r.overrides = layer_overrides(row);
   }
-  r.bits_weight = row.bits.weight;
-  r.bits_product_weight = row.bits.product_weight;
-  r.bits_activation = row.bits.activation;
   r.judged = judged_of(row);
   const RowMetrics& m = row.metrics;
-  const Ends top1 = m.ci95.value_or(Ends()), difference = m.difference_ci95.value_or(Ends());
-  r.top1 = m.top1;
-  r.images = number(m.n);
-  r.ci_low = top1.low;
-  r.ci_high = top1.high;
-  r.loss = m.loss;
   r.sqnr_db = m.sqnr_db;
   r.sqnr_error_db = m.sqnr_error_db;
-  r.bits_per_character = m.bits_per_character;
-  r.perplexity = m.perplexity;
-  // The score is the same figure without the rounding to float32: reports show one number.
-  if (const RowScore* score = row.score("perplexity"); score && score->value)
-    r.perplexity = score->value;
-  r.baseline_bits_per_character = m.baseline_bits_per_character;
-  r.baseline_top1 = m.baseline_top1;
-  r.difference = m.difference;
-  r.difference_low = difference.low;
-  r.difference_high = difference.high;
   r.predicted_sqnr_db = row.predicted.sqnr_db;
-  r.changed = m.changed;
-  if (row.predicted.accuracy) {
-    const RowAccuracy& expected = *row.predicted.accuracy;
-    r.predicted_samples = number(expected.samples);
-    if (expected.top1) {
-      const Ends ends = expected.top1->ci95.value_or(Ends());
-      r.predicted_top1 = expected.top1->value;
-      r.predicted_top1_low = ends.low;
-      r.predicted_top1_high = ends.high;
-    }
-    if (expected.changed) r.predicted_changed = expected.changed->value;
-    if (expected.loss) r.predicted_loss = expected.loss->value;
-  }
-  r.centred_db = m.sqnr_without_mean_db;
-  r.gained_db = m.sqnr_gained_db;
-  r.gain = m.gain;
-  r.predicted_gained_db = row.predicted.sqnr_gained_db;
-  r.predicted_gain = row.predicted.gain;
+  r.difference = m.difference;
+  if (!r.difference && m.top1 && m.baseline_top1) r.difference = *m.top1 - *m.baseline_top1;
+  const RowScore* const score = row.score("perplexity");
+  r.perplexity = score && score->value ? score->value : m.perplexity;
   // Beside outputs of another gain alone there is no noise: rows, which hold no infinity, have
   // null.
-  if (!r.gained_db && r.sqnr_db && r.gain) r.gained_db = HUGE_VAL;
-  if (!r.predicted_gained_db && r.predicted_sqnr_db && r.predicted_gain)
+  r.gained_db = m.sqnr_gained_db;
+  if (!r.gained_db && r.sqnr_db && m.gain) r.gained_db = HUGE_VAL;
+  r.predicted_gained_db = row.predicted.sqnr_gained_db;
+  if (!r.predicted_gained_db && r.predicted_sqnr_db && row.predicted.gain)
     r.predicted_gained_db = HUGE_VAL;
   // That predictions are turned off is no finding about a row.
   if (!row.turned_off()) r.left_out = row.predicted.left_out;
   r.not_finite = is_not_finite(row);
-  r.notes = row.notes;
-  if (!r.difference && r.top1 && r.baseline_top1) r.difference = *r.top1 - *r.baseline_top1;
   return r;
 }
 
@@ -243,8 +199,8 @@ std::string json_text(const Json& value, std::initializer_list<const char*> path
 }
 
 std::optional<double> Record::mean_bits() const {
-  if (bits_weight && bits_activation) return (*bits_weight + *bits_activation) / 2;
-  return bits_weight ? bits_weight : bits_activation;
+  const Member<double>&w = row->bits.weight, &a = row->bits.activation;
+  return w && a ? (*w + *a) / 2 : w ? w : a;
 }
 
 std::string Record::family() const {
@@ -262,14 +218,14 @@ std::string Record::formats() const {
 }
 
 std::string Record::short_label() const {
-  if (!recipe.empty()) return recipe;
+  if (!row->recipe_name.empty()) return row->recipe_name;
   if (!only_in.empty()) return formats() + " in " + layer_words(only_in);
   return overrides.empty() ? formats() : formats() + " + " + overrides;
 }
 
 std::string Record::not_finite_words() const { return joined(not_finite_sentences(*row), "; "); }
 
-bool Record::is_tuned() const { return row != nullptr && !row->point.tuned_from.empty(); }
+bool Record::is_tuned() const { return !row->point.tuned_from.empty(); }
 
 std::optional<std::pair<double, double>> Record::sqnr_interval() const {
   if (!sqnr_db || !sqnr_error_db) return std::nullopt;
@@ -278,40 +234,34 @@ std::optional<std::pair<double, double>> Record::sqnr_interval() const {
 }
 
 std::optional<double> Record::hidden_by_mean() const {
-  return sqnr_db && centred_db && *sqnr_db - *centred_db > kMeanHides ? centred_db : std::nullopt;
+  const std::optional<double>& centred = row->metrics.sqnr_without_mean_db;
+  return sqnr_db && centred && *sqnr_db - *centred > kMeanHides ? centred : std::nullopt;
 }
 
-std::string Record::all_notes() const { return joined(notes, "; "); }
+std::string Record::all_notes() const { return joined(row->notes, "; "); }
 
 bool Record::unit_ignored() const {
   if (!predicted_sqnr_db) return false;
-  if (row != nullptr && !ignores_units(row->predicted.version.value_or(1))) return false;
+  if (!ignores_units(row->predicted.version.value_or(1))) return false;
   if (prediction_ignores(unit)) return true;
-  return row != nullptr && std::ranges::any_of(row->layers, [](const RowLayer& layer) {
-           return prediction_ignores(layer.unit);
-         });
+  return std::ranges::any_of(row->layers, prediction_ignores, &RowLayer::unit);
 }
 
 bool Record::sqnr_missed() const {
-  return predicted_sqnr_db && row != nullptr && row->predicted.verdict &&
-         *row->predicted.verdict == Verdict::fails;
+  return predicted_sqnr_db && row->predicted.verdict == Verdict::fails;
 }
 
 std::vector<Record> read_records(const std::vector<Row>& rows, const std::string& folder) {
   std::vector<Record> out;
   out.reserve(rows.size());
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    out.push_back(read_record(rows[i], i));
-    out.back().folder = folder;
-  }
+  for (const Row& row : rows) out.push_back(read_record(row, out.size(), folder));
   name_records(out);
   return out;
 }
 
 bool any_predictions(const std::vector<Record>& records) {
-  return std::any_of(records.begin(), records.end(), [](const Record& r) {
-    return !r.is_float32() && (r.row == nullptr || !r.row->turned_off());
-  });
+  return std::any_of(records.begin(), records.end(),
+                     [](const Record& r) { return !r.is_float32() && !r.row->turned_off(); });
 }
 
 std::vector<Row> without_predictions(std::vector<Row> rows) {

@@ -32,10 +32,10 @@ inline constexpr double kMeanHides = 3;
 
 /// Absent, null and non-finite numbers are empty. Accuracies are fractions, SQNR in dB.
 struct Record {
+  const Row* row = nullptr;  ///< never null in what read_records() gives
   std::size_t position = 0;  ///< place in the sweep, from 0
-  std::string key, net, data, weights_digest, version;
-  std::string recipe;  ///< its name, where the point has one by name
-  std::optional<double> eval_images, seed;
+  std::string folder;        ///< of the row, where it names files
+  std::optional<double> seed;
   RoleRecord weight, activation;
   /// Where nothing but one rule of `layers` quantizes: its glob and its roles.
   std::string only_in;
@@ -46,24 +46,14 @@ struct Record {
   /// Names unique among the rows (names.hpp): `label` on its unit, `name` among all. `settings`:
   /// what varies over the rows and is in none of the fields above, in words.
   std::string label, name, settings;
-  std::optional<double> bits_weight, bits_activation;
-  std::optional<double> bits_product_weight;  ///< of the weights that products read
-  std::optional<double> top1, images, ci_low, ci_high, loss, sqnr_db, sqnr_error_db;
   JudgedFigure judged = judged_of({});  ///< by which rows are compared and called safe
-  std::optional<double> bits_per_character, perplexity, baseline_bits_per_character;  ///< of texts
-  std::optional<double> baseline_top1, difference, difference_low, difference_high;
-  std::optional<double> predicted_sqnr_db;
-  /// What noise of random phase expects of top-1, and where the measured one is at 95 %.
-  std::optional<double> predicted_top1, predicted_top1_low, predicted_top1_high;
-  std::optional<double> predicted_loss, changed, predicted_changed, predicted_samples;
-  std::optional<double> centred_db;  ///< SQNR of the output beside its mean over samples
+  /// Of a mean over seeds (configurations.hpp) other ones than the row's, as those of `judged`.
+  std::optional<double> sqnr_db, sqnr_error_db, predicted_sqnr_db;
+  std::optional<double> difference;  ///< of top-1, also where the row has both figures alone
+  std::optional<double> perplexity;  ///< without the rounding to float32 where the row has it
   std::optional<double> gained_db, predicted_gained_db;  ///< SQNR at the best gain, or +inf
-  std::optional<double> gain, predicted_gain;
-  std::string left_out;            ///< why no SQNR is predicted, if the row has a reason
-  std::vector<std::string> notes;  ///< notes of the row for readers
-  bool not_finite = false;         ///< some outputs are NaN or infinite (is_not_finite())
-  const Row* row = nullptr;        ///< the row itself, for its layers and tensors
-  std::string folder;              ///< of the row, where it names files
+  std::string left_out;     ///< why no SQNR is predicted, if the row has a reason
+  bool not_finite = false;  ///< some outputs are NaN or infinite (is_not_finite())
 
   bool quantized() const { return weight.quantized || activation.quantized || !other.empty(); }
   /// The network as it is: nothing is quantized and nothing differs.

@@ -10,15 +10,15 @@ namespace numemu::experiments {
 std::vector<SharedNote> shared_notes(const std::vector<Record>& records) {
   std::vector<SharedNote> out;
   for (const Record& r : records) {
-    const bool typed = r.row != nullptr && r.row->note_kinds.size() == r.notes.size();
-    for (std::size_t i = 0; i < r.notes.size(); ++i) {
-      const auto found = std::ranges::find(out, r.notes[i], &SharedNote::text);
+    const std::vector<std::string>&notes = r.row->notes, &kinds = r.row->note_kinds;
+    for (std::size_t i = 0; i < notes.size(); ++i) {
+      const auto found = std::ranges::find(out, notes[i], &SharedNote::text);
       if (found != out.end()) {
         found->names.push_back(r.name);
         continue;
       }
-      out.push_back({r.notes[i], {r.name}});
-      if (typed) out.back().kind = r.row->note_kinds[i];
+      out.push_back({notes[i], {r.name}});
+      if (kinds.size() == notes.size()) out.back().kind = kinds[i];
     }
   }
   return out;

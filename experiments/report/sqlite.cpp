@@ -89,13 +89,13 @@ std::vector<Field<RowTensor>> tensor_fields() {
       field<T, &T::empirical_mse>("empirical_mse", "the error predicted from the float32 values"),
       field<T, &T::empirical_db>("empirical_db", "the same as SQNR, dB"),
       field<T, &T::verdict>("empirical_verdict", "whether it agrees"),
-      field_of_part<T, &T::fitted, &RowFit::family>("fitted_family", "law that fits best"),
-      field_of_part<T, &T::fitted, &RowFit::ks>("fitted_ks", "Kolmogorov-Smirnov distance to it"),
-      field_of_part<T, &T::fitted, &RowFit::threshold>("fitted_threshold",
-                                                       "most distance of an accepted fit"),
-      field_of_part<T, &T::fitted, &RowFit::accepted>("fitted_accepted", "true or false"),
-      field_of_part<T, &T::fitted, &RowFit::db>("fitted_db", "SQNR predicted from the law, dB"),
-      field_of_part<T, &T::fitted, &RowFit::verdict>("fitted_verdict", "of that prediction")};
+      field<T, &T::fitted, &RowFit::family>("fitted_family", "law that fits best"),
+      field<T, &T::fitted, &RowFit::ks>("fitted_ks", "Kolmogorov-Smirnov distance to it"),
+      field<T, &T::fitted, &RowFit::threshold>("fitted_threshold",
+                                               "most distance of an accepted fit"),
+      field<T, &T::fitted, &RowFit::accepted>("fitted_accepted", "true or false"),
+      field<T, &T::fitted, &RowFit::db>("fitted_db", "SQNR predicted from the law, dB"),
+      field<T, &T::fitted, &RowFit::verdict>("fitted_verdict", "of that prediction")};
 }
 
 std::string placeholders(std::size_t n) {

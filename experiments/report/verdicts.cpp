@@ -151,10 +151,10 @@ Verdicts judge_predictions(const std::vector<Record>& records) {
     for (const RowLayer& layer : row.layers)
       judge_sqnr(layer.verdict, layer.predicted_db, layer.sqnr_db, layer.name, record, layers);
     for (const RowTensor& tensor : row.predicted.tensors) {
-      const std::string identity =
-          record.net + '\n' + record.data + '\n' + json_of(tensor).dump(-1, Json::NotUtf8::replace);
+      const std::string identity = row.point.net + '\n' + row.point.data + '\n' +
+                                   json_of(tensor).dump(-1, Json::NotUtf8::replace);
       if (!seen.insert(identity).second) continue;
-      collect_fit(record.net, tensor, fits);
+      collect_fit(row.point.net, tensor, fits);
       judge_tensor(row, tensor, empirical, fitted);
     }
   }
@@ -177,9 +177,7 @@ Verdicts judge_predictions(const std::vector<Record>& records) {
   return out;
 }
 
-std::string gate_verdict(const Record& r) {
-  return r.row != nullptr && r.row->gate ? r.row->gate->verdict : "";
-}
+std::string gate_verdict(const Record& r) { return r.row->gate ? r.row->gate->verdict : ""; }
 
 namespace {
 
@@ -202,9 +200,7 @@ std::optional<double> needed_by(const RowGate& gate) {
                             : std::nullopt;
 }
 
-std::string target_of(const Record& r) {
-  return r.row != nullptr && r.row->gate ? r.row->gate->target : "";
-}
+std::string target_of(const Record& r) { return r.row->gate ? r.row->gate->target : ""; }
 
 }  // namespace
 

@@ -245,11 +245,11 @@ TEST_CASE("seeds of a point are one configuration, judged by all of them", "[fas
   const std::vector<Configuration> all = configurations(records);
   REQUIRE(all.size() == 4);
   CHECK(all[1].mean.name == "int8");
-  CHECK(*all[3].mean.top1 == Approx(0.94));
+  CHECK(*all[3].mean.judged.value == Approx(0.94));
   CHECK(*all[3].loss() == Approx(0.04));
   CHECK(all[3].losses().first == Approx(0.03));
   CHECK(all[3].losses().second == Approx(0.05));
-  CHECK_FALSE(all[3].mean.difference_low);
+  CHECK_FALSE(all[3].mean.judged.difference_low);
   CHECK(loses_little(all[1]) == Verdict::holds);
   CHECK(loses_little(all[2]) == Verdict::undecided);
   CHECK(loses_little(all[3]) == Verdict::fails);
