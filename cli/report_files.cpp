@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <set>
 
 #include "api/text/table.hpp"
@@ -22,135 +21,76 @@
 namespace numemu::cli {
 namespace {
 
-using experiments::Record, experiments::Row;
+using experiments::Record, experiments::Room, experiments::Row, experiments::ShownColumn;
 
 /// Characters of a name where it has to be cut.
 constexpr std::size_t kShortName = 20;
 
-/// What takes room, in the order in which it is given up. Columns of one kind go together.
-enum class Kind : std::uint8_t {
-  kept,
-  expected_interval,
-  conversions,  ///< rounding, overflow and scale rule beside formats
-  unit_names,   ///< the first parts of units' names
-  top1_interval,
-  perplexity,
-  bits,
-  top1,      ///< where rows are judged by another figure
-  expected,  ///< accuracy
-  layers,
-  unit,
-  settings,
-  predicted,
-  formats,  ///< of rows with names
-  names,    ///< the ends of long names
-};
-
-struct KindWords {
-  Kind kind;
+struct RoomWords {
+  Room room;
   const char* words;
 };
-constexpr KindWords kGivenUp[] = {{Kind::expected_interval, "intervals of what is expected"},
-                                  {Kind::conversions, "rounding, overflow and scale rule"},
-                                  {Kind::unit_names, "whole names of units"},
-                                  {Kind::top1_interval, "intervals of top-1"},
-                                  {Kind::perplexity, "perplexity"},
-                                  {Kind::bits, "bits"},
-                                  {Kind::top1, "top-1"},
-                                  {Kind::expected, "expected accuracy"},
-                                  {Kind::layers, "layers"},
-                                  {Kind::unit, "unit"},
-                                  {Kind::settings, "settings"},
-                                  {Kind::predicted, "predictions"},
-                                  {Kind::formats, "formats"},
-                                  {Kind::names, "whole names"}};
-using Kinds = std::set<Kind>;
-
-struct Column {
-  std::string title;
-  Kind kind;
-  std::function<std::string(const Record&)> cell;
-};
-
-/// What a column is given up with.
-Kind kind_of(const std::string& key, bool named, bool judged_by_top1) {
-  const auto among = [&](std::initializer_list<const char*> keys) {
-    return std::ranges::find(keys, key) != keys.end();
-  };
-  if (among({"weights", "activations"})) return named ? Kind::formats : Kind::kept;
-  if (among({"bits_weight", "bits_activation"})) return Kind::bits;
-  if (among({"top1", "top1_ci95", "change", "change_ci95"}))
-    return !judged_by_top1 ? Kind::top1 : key == "top1_ci95" ? Kind::top1_interval : Kind::kept;
-  return key == "perplexity"  ? Kind::perplexity
-         : key == "other"     ? Kind::layers
-         : key == "unit"      ? Kind::unit
-         : key == "settings"  ? Kind::settings
-         : key == "predicted" ? Kind::predicted
-         : key == "expected"  ? Kind::expected
-                              : Kind::kept;
-}
+constexpr RoomWords kGivenUp[] = {{Room::expected_interval, "intervals of what is expected"},
+                                  {Room::conversions, "rounding, overflow and scale rule"},
+                                  {Room::unit_names, "whole names of units"},
+                                  {Room::top1_interval, "intervals of top-1"},
+                                  {Room::perplexity, "perplexity"},
+                                  {Room::bits, "bits"},
+                                  {Room::top1, "top-1"},
+                                  {Room::expected, "expected accuracy"},
+                                  {Room::layers, "layers"},
+                                  {Room::unit, "unit"},
+                                  {Room::settings, "settings"},
+                                  {Room::predicted, "predictions"},
+                                  {Room::formats, "formats"},
+                                  {Room::names, "whole names"}};
+using Rooms = std::set<Room>;
 
 /// All columns that the rows have something for.
-std::vector<Column> columns_of(const std::vector<Record>& records, const Kinds& without) {
-  const bool named = records.size() > 1 && std::ranges::none_of(records, [](const Record& r) {
-                       return r.row->recipe_name.empty();
-                     });
-  const bool top1 = experiments::measure_of(records).is_top1();
-  const bool layers = experiments::asks_for_layers(records);
-  std::vector<Column> columns;
-  for (const experiments::ShownColumn& shown :
-       experiments::shown_columns(records, experiments::Medium::terminal)) {
+std::vector<ShownColumn> columns_of(const std::vector<Record>& records, const Rooms& without) {
+  std::vector<ShownColumn> columns =
+      experiments::shown_columns(records, experiments::Medium::terminal);
+  if (experiments::asks_for_layers(records)) {
     // Rules of single layers: the point's name says which, formats of all others do not.
-    if (layers && (shown.key == "activations" || shown.key == "other")) continue;
-    if (layers && shown.key == "weights") {
-      columns.push_back({"point", Kind::kept, [](const Record& r) { return r.label; }});
-      continue;
-    }
-    columns.push_back({shown.title, kind_of(shown.key, named, top1), shown.cell});
-    Column& column = columns.back();
-    if (without.contains(Kind::conversions) && shown.key == "weights")
-      column.cell = [](const Record& r) { return experiments::short_format(r.weight.format); };
-    if (without.contains(Kind::conversions) && shown.key == "activations")
-      column.cell = [](const Record& r) { return experiments::short_format(r.activation.format); };
-    if (without.contains(Kind::expected_interval) && shown.key == "expected")
-      column.cell = [cell = shown.cell](const Record& r) {
-        const std::string text = cell(r);
-        return text.substr(0, text.find(' '));
-      };
-    if (without.contains(Kind::unit_names) && shown.key == "unit")
-      column.cell = [](const Record& r) { return experiments::short_unit(r.unit); };
+    std::erase_if(columns,
+                  [](const ShownColumn& c) { return c.key == "activations" || c.key == "other"; });
+    *std::ranges::find(columns, "weights", &ShownColumn::key) = {
+        "point", "point", false, [](const Record& r) { return r.label; }};
   }
-  std::erase_if(columns, [&](const Column& c) { return without.contains(c.kind); });
+  std::erase_if(columns, [&](const ShownColumn& c) { return without.contains(c.room); });
+  for (ShownColumn& c : columns) {
+    if (without.contains(c.shortened)) c.cell = c.shorter;
+  }
   // Rows that nothing tells apart but their figures have their numbers.
   constexpr std::string_view kPoint[] = {"recipe", "point",    "weights", "activations",
                                          "layers", "settings", "unit"};
   std::set<std::vector<std::string>> points;
   for (const Record& r : records) {
     std::vector<std::string> point;
-    for (const Column& c : columns) {
+    for (const ShownColumn& c : columns) {
       if (std::ranges::find(kPoint, c.title) != std::end(kPoint)) point.push_back(c.cell(r));
     }
     points.insert(std::move(point));
   }
-  if (points.size() < records.size() || without.contains(Kind::names))
-    columns.insert(columns.begin(), {"#", Kind::kept, [](const Record& r) {
+  if (points.size() < records.size() || without.contains(Room::names))
+    columns.insert(columns.begin(), {"position", "#", true, [](const Record& r) {
                                        return fmt::format("{}", r.position + 1);
                                      }});
   return columns;
 }
 
-std::string table_without(const std::vector<Record>& records, const Kinds& without) {
-  const std::vector<Column> columns = columns_of(records, without);
+std::string table_without(const std::vector<Record>& records, const Rooms& without) {
+  const std::vector<ShownColumn> columns = columns_of(records, without);
   std::vector<std::string> header;
-  for (const Column& column : columns) header.push_back(column.title);
+  for (const ShownColumn& column : columns) header.push_back(column.title);
   std::vector<std::vector<std::string>> cells;
   for (const Record& r : records) {
     std::vector<std::string>& line = cells.emplace_back();
-    for (const Column& column : columns) {
+    for (const ShownColumn& column : columns) {
       std::string cell = column.cell(r);
       const bool name =
           column.title == "recipe" || column.title == "weights" || column.title == "activations";
-      if (name && without.contains(Kind::names) && cell.size() > kShortName)
+      if (name && without.contains(Room::names) && cell.size() > kShortName)
         cell = cell.substr(0, kShortName - 3) + "...";
       line.push_back(std::move(cell));
     }
@@ -175,12 +115,12 @@ std::string common_conversion(const std::vector<Record>& records) {
 /// It has at most 120 columns of characters: of one row what does not fit stands below, of several
 /// it is left to the report and named. Rows of different points never have the same line.
 std::string sweep_table(const std::vector<Record>& records) {
-  Kinds without;
+  Rooms without;
   std::string table = table_without(records, without);
   std::vector<std::string> left_out;
-  for (const KindWords& given_up : kGivenUp) {
+  for (const RoomWords& given_up : kGivenUp) {
     if (records.size() < 2 || api::width_of(table) <= api::kTerminalWidth) break;
-    without.insert(given_up.kind);
+    without.insert(given_up.room);
     std::string narrower = table_without(records, without);
     if (narrower == table) continue;
     table = std::move(narrower);
@@ -188,7 +128,7 @@ std::string sweep_table(const std::vector<Record>& records) {
   }
   if (left_out.empty()) return table;
   const std::string common = common_conversion(records);
-  if (!common.empty() && without.contains(Kind::conversions)) {
+  if (!common.empty() && without.contains(Room::conversions)) {
     table += "rounding, overflow and scale rule: " + common + "\n";
     std::erase(left_out, "rounding, overflow and scale rule");
   }

@@ -209,6 +209,8 @@ struct Declared {
   bool numeric;
   bool (*has)(const Record&);  ///< whether a row has something for it; null: always shown
   std::string (*cell)(const Record&, Medium);
+  Room room = Room::kept, shortened = Room::kept;  ///< ShownColumn
+  std::string (*shorter)(const Record&) = nullptr;
 
   const char* title(Medium medium) const {
     return medium == Medium::terminal ? terminal : medium == Medium::markdown ? markdown : html;
@@ -228,50 +230,63 @@ constexpr Declared kShown[] = {
        return m == Medium::terminal && name.empty() ? "-" : words(m, name);
      }},
     {"weights", "weights", "weights", "Weights", false, nullptr,
-     [](const Record& r, Medium m) { return role_cell(r.weight, m); }},
+     [](const Record& r, Medium m) { return role_cell(r.weight, m); }, Room::formats,
+     Room::conversions, [](const Record& r) { return short_format(r.weight.format); }},
     {"activations", "activations", "activations", "Activations", false, nullptr,
-     [](const Record& r, Medium m) { return role_cell(r.activation, m); }},
+     [](const Record& r, Medium m) { return role_cell(r.activation, m); }, Room::formats,
+     Room::conversions, [](const Record& r) { return short_format(r.activation.format); }},
     {"other", "layers", "other rules", "Other rules", false,
      [](const Record& r) { return !r.other.empty(); },
-     [](const Record& r, Medium m) { return words(m, r.other); }},
+     [](const Record& r, Medium m) { return words(m, r.other); }, Room::layers},
     {"settings", "settings", "settings", "Settings", false,
      [](const Record& r) { return !r.settings.empty(); },
-     [](const Record& r, Medium m) { return words(m, r.settings); }},
+     [](const Record& r, Medium m) { return words(m, r.settings); }, Room::settings},
     {"unit", "unit", "unit", "Unit", false, nullptr,
-     [](const Record& r, Medium m) { return words(m, r.unit); }},
+     [](const Record& r, Medium m) { return words(m, r.unit); }, Room::unit, Room::unit_names,
+     [](const Record& r) { return short_unit(r.unit); }},
     {"bits_weight", "W bits", "bits W", "Bits W", true, nullptr,
-     [](const Record& r, Medium m) { return number(m, r.row->bits.weight, 2); }},
+     [](const Record& r, Medium m) { return number(m, r.row->bits.weight, 2); }, Room::bits},
     {"bits_activation", "A bits", "bits A", "Bits A", true, nullptr,
-     [](const Record& r, Medium m) { return number(m, r.row->bits.activation, 2); }},
+     [](const Record& r, Medium m) { return number(m, r.row->bits.activation, 2); }, Room::bits},
     {"perplexity", "perplexity", "perplexity", "Perplexity", true,
      [](const Record& r) { return r.perplexity.has_value(); },
      [](const Record& r, Medium m) {
        return m == Medium::terminal && r.perplexity ? decimal_text(*r.perplexity, 3)
                                                     : number(m, r.perplexity, 3);
-     }},
+     },
+     Room::perplexity},
     {"top1", "top-1 %", "top-1, % (95 %)", "Top-1, %", true, nullptr,
      [](const Record& r, Medium m) {
        return share(m, r.row->metrics.top1, r.row->metrics.ci95, false);
-     }},
+     },
+     Room::top1},
     {"top1_ci95", "95 %", nullptr, nullptr, true, nullptr,
-     [](const Record& r, Medium) { return ends(r.row->metrics.ci95, "{:.2f}"); }},
+     [](const Record& r, Medium) { return ends(r.row->metrics.ci95, "{:.2f}"); },
+     Room::top1_interval},
     {"change", "change", "change, points (95 %, paired)", "Change, points", true, nullptr,
-     change_cell},
+     change_cell, Room::top1},
     {"change_ci95", "95 %", nullptr, nullptr, true, nullptr,
      [](const Record& r, Medium) {
        return r.is_baseline()    ? "-"
               : top1_is_alike(r) ? "none differs"
                                  : ends(r.row->metrics.difference_ci95, "{:+.2f}");
-     }},
+     },
+     Room::top1},
     {"expected", "expected", "expected", "Expected", true,
-     [](const Record& r) { return r.judged.predicted.has_value(); }, expected_cell},
+     [](const Record& r) { return r.judged.predicted.has_value(); }, expected_cell, Room::expected,
+     Room::expected_interval,
+     [](const Record& r) {
+       const std::string text = expected_cell(r, Medium::terminal);
+       return text.substr(0, text.find(' '));
+     }},
     {"changed", nullptr, "answers changed, %", "Answers changed, %", true,
      [](const Record& r) { return r.row->metrics.changed && !r.is_baseline(); }, changed_cell},
     {"gate", "gate", "gate", "Gate", false,
      [](const Record& r) { return !gate_verdict(r).empty(); }, gate_cell},
     {"sqnr", "SQNR dB", "SQNR, dB", "SQNR measured, dB", true, nullptr, sqnr_cell},
     {"predicted", "predicted", "predicted, dB", "SQNR predicted, dB", true,
-     [](const Record& r) { return !r.is_float32() && !r.row->turned_off(); }, predicted_cell},
+     [](const Record& r) { return !r.is_float32() && !r.row->turned_off(); }, predicted_cell,
+     Room::predicted},
     {"gained", nullptr, "at best gain, dB", "SQNR at best gain, dB", true,
      [](const Record& r) { return r.gained_db.has_value(); }, gained_cell},
     {"notes", nullptr, "notes", "Notes", false,
@@ -372,6 +387,25 @@ bool is_shown(const Declared& column, const std::vector<Record>& records, Medium
   return !(key.starts_with("top1") || key.starts_with("change")) || measure_of(records).is_top1() ||
          std::ranges::any_of(records,
                              [](const Record& r) { return r.row->metrics.top1.has_value(); });
+}
+
+/// Names stand for formats; top-1 is kept where rows are judged by it.
+Room room_of(const Declared& column, const std::vector<Record>& records) {
+  const bool by_top1 = measure_of(records).is_top1();
+  switch (column.room) {
+    case Room::formats:
+      return records.size() > 1 &&
+                     std::ranges::all_of(
+                         records, [](const Record& r) { return !r.row->recipe_name.empty(); })
+                 ? Room::formats
+                 : Room::kept;
+    case Room::top1:
+      return by_top1 ? Room::kept : Room::top1;
+    case Room::top1_interval:
+      return by_top1 ? Room::top1_interval : Room::top1;
+    default:
+      return column.room;
+  }
 }
 
 }  // namespace
@@ -550,7 +584,8 @@ std::vector<ShownColumn> shown_columns(const std::vector<Record>& records, Mediu
     if (key == "sqnr" && medium == Medium::terminal && measure_of(records).name == "sqnr")
       title += " (reference)";
     out.push_back({column.key, std::move(title), column.numeric,
-                   [cell = column.cell, medium](const Record& r) { return cell(r, medium); }});
+                   [cell = column.cell, medium](const Record& r) { return cell(r, medium); },
+                   room_of(column, records), column.shortened, column.shorter});
   };
   if (medium == Medium::html) std::ranges::for_each(kInHtml, add);
   if (medium == Medium::markdown) std::ranges::for_each(kInMarkdown, add);

@@ -81,12 +81,34 @@ enum class Medium : std::uint8_t { terminal, markdown, html };
 /// Behind a prediction that fails, on the terminal.
 inline constexpr const char* kMissed = "!";
 
+/// What takes room on the terminal, in the order in which it is given up where that is narrow.
+enum class Room : std::uint8_t {
+  kept,
+  expected_interval,
+  conversions,  ///< rounding, overflow and scale rule beside formats
+  unit_names,   ///< the first parts of units' names
+  top1_interval,
+  perplexity,
+  bits,
+  top1,      ///< where rows are judged by another figure
+  expected,  ///< accuracy
+  layers,
+  unit,
+  settings,
+  predicted,
+  formats,  ///< of rows with names
+  names,    ///< the ends of long names
+};
+
 /// A column of such a table.
 struct ShownColumn {
   std::string key;  ///< "weights", "top1", "judged"; of a score its name
   std::string title;
   bool numeric;
   std::function<std::string(const Record&)> cell;  ///< text; of HTML the cell with its markup
+  Room room = Room::kept;                          ///< it is given up with
+  Room shortened = Room::kept;                     ///< with which `shorter` takes the cell's place
+  std::function<std::string(const Record&)> shorter = nullptr;
 };
 /// Those that the rows have something for, in the medium's order.
 std::vector<ShownColumn> shown_columns(const std::vector<Record>&, Medium);
