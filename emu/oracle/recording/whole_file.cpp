@@ -14,18 +14,6 @@ namespace {
 
 constexpr std::uintmax_t kMostBytes = std::uintmax_t{1} << 28;  // no file of a run is near it
 
-std::vector<std::string> cells_of(const std::string& line) {
-  std::vector<std::string> cells(1);
-  for (const char c : line) {
-    if (c == '\t') {
-      cells.emplace_back();
-    } else {
-      cells.back() += c;
-    }
-  }
-  return cells;
-}
-
 }  // namespace
 
 void write_whole_file(const std::string& path, const std::string& bytes) {
@@ -56,6 +44,18 @@ std::string read_whole_file(const std::string& path) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == separator) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
 std::vector<std::vector<std::string>> read_table(const std::string& path,
                                                  const std::string& header) {
   std::istringstream lines(read_whole_file(path));
@@ -63,10 +63,10 @@ std::vector<std::vector<std::string>> read_table(const std::string& path,
   std::getline(lines, line);
   if (line != header)
     throw Error(path + ":1: expected the columns '" + header + "', got '" + line + "'");
-  const std::size_t columns = cells_of(header).size();
+  const std::size_t columns = split(header, '\t').size();
   std::vector<std::vector<std::string>> rows;
   while (std::getline(lines, line)) {
-    rows.push_back(cells_of(line));
+    rows.push_back(split(line, '\t'));
     if (rows.back().size() != columns)
       throw Error(path + ":" + std::to_string(rows.size() + 1) + ": expected " +
                   std::to_string(columns) + " cells, got " + std::to_string(rows.back().size()));

@@ -11,6 +11,8 @@ namespace numemu::oracle::recording {
 void write_whole_file(const std::string& path, const std::string& bytes);
 std::string read_whole_file(const std::string& path);
 
+/// What stands between separators: one more part than there are of them.
+std::vector<std::string> split(const std::string& text, char separator);
 /// The cells of a table whose columns are separated by tabs; the first line must be `header`.
 /// Throws Error that names path and line where a row has another number of cells.
 std::vector<std::vector<std::string>> read_table(const std::string& path,

@@ -7,9 +7,11 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <sstream>
 
 #include "emu/oracle/recording/probe.hpp"
 #include "emu/oracle/recording/records.hpp"
+#include "emu/oracle/recording/whole_file.hpp"
 #include "emu/oracle/replay/instruction_unit.hpp"
 #include "emu/unit/catalogue/models.hpp"
 #include "emu/unit/description/json.hpp"
@@ -17,30 +19,6 @@
 #include "formats/error.hpp"
 
 namespace numemu::oracle {
-
-namespace {
-
-std::vector<std::string> split(const std::string& line, char separator) {
-  std::vector<std::string> parts(1);
-  for (const char c : line) {
-    if (c == separator) {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
-}
-
-/// No folder, pipe or device.
-std::ifstream open_regular(const std::string& path) {
-  std::error_code error;
-  std::ifstream file(std::filesystem::is_regular_file(path, error) ? path : "", std::ios::binary);
-  if (!file) throw file_error(path + ": cannot read");
-  return file;
-}
-
-}  // namespace
 
 const std::string& TableRow::text(const std::string& column) const {
   const auto found = cells.find(column);
@@ -67,14 +45,14 @@ std::int64_t TableRow::number(const std::string& column) const {
 }
 
 std::vector<TableRow> read_table_rows(const std::string& path) {
-  std::ifstream file = open_regular(path);
+  std::istringstream lines(recording::read_whole_file(path));
   std::vector<std::string> names;
   std::vector<TableRow> rows;
   std::size_t number = 0;
-  for (std::string line; std::getline(file, line);) {
+  for (std::string line; std::getline(lines, line);) {
     ++number;
     if (!line.empty() && line.back() == '\r') line.pop_back();
-    std::vector<std::string> cells = split(line, '\t');
+    std::vector<std::string> cells = recording::split(line, '\t');
     if (number == 1) {
       names = std::move(cells);
       continue;
@@ -89,13 +67,12 @@ std::vector<TableRow> read_table_rows(const std::string& path) {
     }
     rows.push_back(std::move(row));
   }
-  if (file.bad()) throw file_error(path + ": cannot read");
   if (names.empty()) throw Error(path + ": expected a line of column names, found nothing");
   return rows;
 }
 
 std::string path_below(const std::string& folder, const TableRow& row, const std::string& file) {
-  for (const std::string& part : split(file, '/')) {
+  for (const std::string& part : recording::split(file, '/')) {
     if (part.empty() || part == "..")
       throw Error(fmt::format("{}: expected a path below {}, found '{}'", row.where, folder, file));
   }
@@ -104,8 +81,10 @@ std::string path_below(const std::string& folder, const TableRow& row, const std
 
 std::vector<std::uint8_t> read_exactly(const std::string& path, std::int64_t bytes,
                                        const std::string& what) {
-  std::ifstream file = open_regular(path);
   std::error_code error;
+  const bool finite = std::filesystem::is_regular_file(path, error);  // no folder, pipe or device
+  std::ifstream file(finite ? path : "", std::ios::binary);
+  if (!file) throw file_error(path + ": cannot read");
   const std::uintmax_t size = std::filesystem::file_size(path, error);
   if (error || size != static_cast<std::uintmax_t>(bytes))
     throw Error(fmt::format("{}: expected {}, that is {} bytes, found {}", path, what, bytes,
