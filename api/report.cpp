@@ -12,7 +12,7 @@
 #include "experiments/engine/sweep_config.hpp"
 #include "experiments/paper/figures.hpp"
 #include "experiments/published/systems.hpp"
-#include "experiments/report/record.hpp"
+#include "experiments/report/report_row.hpp"
 #include "experiments/systems/page.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"

@@ -6,7 +6,7 @@
 #include "api/studies.hpp"
 #include "emu/net/run_context.hpp"
 #include "experiments/engine/run_point.hpp"
-#include "experiments/report/record.hpp"
+#include "experiments/report/report_row.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/storage/output_files.hpp"
@@ -22,7 +22,7 @@ std::vector<std::string> point_names(const experiments::SweepConfig& config) {
     rows.back().recipe_name = point.recipe_name;
   }
   std::vector<std::string> names;
-  for (const experiments::Record& record : experiments::read_records(rows))
+  for (const experiments::ReportRow& record : experiments::report_rows(rows))
     names.push_back(record.name);
   return names;
 }

@@ -13,7 +13,7 @@
 #include "experiments/report/judged_evaluation.hpp"
 #include "experiments/report/layer_ranking.hpp"
 #include "experiments/report/number_text.hpp"
-#include "experiments/report/record.hpp"
+#include "experiments/report/report_row.hpp"
 #include "experiments/report/shared_notes.hpp"
 #include "experiments/report/verdicts.hpp"
 #include "formats/joined.hpp"
@@ -21,7 +21,7 @@
 namespace numemu::cli {
 namespace {
 
-using experiments::Record, experiments::Room, experiments::Row, experiments::ShownColumn;
+using experiments::ReportRow, experiments::Room, experiments::Row, experiments::ShownColumn;
 
 /// Characters of a name where it has to be cut.
 constexpr std::size_t kShortName = 20;
@@ -47,7 +47,7 @@ constexpr RoomWords kGivenUp[] = {{Room::expected_interval, "intervals of what i
 using Rooms = std::set<Room>;
 
 /// All columns that the rows have something for.
-std::vector<ShownColumn> columns_of(const std::vector<Record>& records, const Rooms& without) {
+std::vector<ShownColumn> columns_of(const std::vector<ReportRow>& records, const Rooms& without) {
   std::vector<ShownColumn> columns =
       experiments::shown_columns(records, experiments::Medium::terminal);
   if (experiments::asks_for_layers(records)) {
@@ -55,7 +55,7 @@ std::vector<ShownColumn> columns_of(const std::vector<Record>& records, const Ro
     std::erase_if(columns,
                   [](const ShownColumn& c) { return c.key == "activations" || c.key == "other"; });
     *std::ranges::find(columns, "weights", &ShownColumn::key) = {
-        "point", "point", false, [](const Record& r) { return r.label; }};
+        "point", "point", false, [](const ReportRow& r) { return r.label; }};
   }
   std::erase_if(columns, [&](const ShownColumn& c) { return without.contains(c.room); });
   for (ShownColumn& c : columns) {
@@ -65,7 +65,7 @@ std::vector<ShownColumn> columns_of(const std::vector<Record>& records, const Ro
   constexpr std::string_view kPoint[] = {"recipe", "point",    "weights", "activations",
                                          "layers", "settings", "unit"};
   std::set<std::vector<std::string>> points;
-  for (const Record& r : records) {
+  for (const ReportRow& r : records) {
     std::vector<std::string> point;
     for (const ShownColumn& c : columns) {
       if (std::ranges::find(kPoint, c.title) != std::end(kPoint)) point.push_back(c.cell(r));
@@ -73,18 +73,18 @@ std::vector<ShownColumn> columns_of(const std::vector<Record>& records, const Ro
     points.insert(std::move(point));
   }
   if (points.size() < records.size() || without.contains(Room::names))
-    columns.insert(columns.begin(), {"position", "#", true, [](const Record& r) {
+    columns.insert(columns.begin(), {"position", "#", true, [](const ReportRow& r) {
                                        return fmt::format("{}", r.position + 1);
                                      }});
   return columns;
 }
 
-std::string table_without(const std::vector<Record>& records, const Rooms& without) {
+std::string table_without(const std::vector<ReportRow>& records, const Rooms& without) {
   const std::vector<ShownColumn> columns = columns_of(records, without);
   std::vector<std::string> header;
   for (const ShownColumn& column : columns) header.push_back(column.title);
   std::vector<std::vector<std::string>> cells;
-  for (const Record& r : records) {
+  for (const ReportRow& r : records) {
     std::vector<std::string>& line = cells.emplace_back();
     for (const ShownColumn& column : columns) {
       std::string cell = column.cell(r);
@@ -99,10 +99,10 @@ std::string table_without(const std::vector<Record>& records, const Rooms& witho
 }
 
 /// Rounding, overflow and scale rule of the roles of all rows, where they agree.
-std::string common_conversion(const std::vector<Record>& records) {
+std::string common_conversion(const std::vector<ReportRow>& records) {
   std::set<std::string> all;
-  for (const Record& r : records) {
-    for (const experiments::RoleRecord* role : {&r.weight, &r.activation}) {
+  for (const ReportRow& r : records) {
+    for (const experiments::ReportRole* role : {&r.weight, &r.activation}) {
       const std::string text = experiments::role_text(*role);
       const std::size_t behind = text.find(' ');
       if (behind != std::string::npos) all.insert(text.substr(behind + 1));
@@ -114,7 +114,7 @@ std::string common_conversion(const std::vector<Record>& records) {
 /// One line a row: numerics, bits, accuracy, its change from float32, SQNR measured and predicted.
 /// It has at most 120 columns of characters: of one row what does not fit stands below, of several
 /// it is left to the report and named. Rows of different points never have the same line.
-std::string sweep_table(const std::vector<Record>& records) {
+std::string sweep_table(const std::vector<ReportRow>& records) {
   Rooms without;
   std::string table = table_without(records, without);
   std::vector<std::string> left_out;
@@ -138,10 +138,10 @@ std::string sweep_table(const std::vector<Record>& records) {
 
 /// The figure of float32 that the changes of several rows are from; "" where they differ in it or
 /// one of them is float32's.
-std::string shared_baseline(const std::vector<Record>& records) {
+std::string shared_baseline(const std::vector<ReportRow>& records) {
   if (records.size() < 2) return "";
   const experiments::JudgedFigure& first = records.front().judged;
-  const bool shared = first.baseline && std::ranges::all_of(records, [&](const Record& r) {
+  const bool shared = first.baseline && std::ranges::all_of(records, [&](const ReportRow& r) {
                         return !r.is_baseline() && r.judged.measure->name == first.measure->name &&
                                r.judged.baseline == first.baseline;
                       });
@@ -150,14 +150,15 @@ std::string shared_baseline(const std::vector<Record>& records) {
 
 /// Explains the cells of the table: why no SQNR is predicted, what predictions leave out,
 /// where numbers stop being finite, and notes.
-std::string footnotes(const std::vector<Record>& records, const std::string& unfinished) {
+std::string footnotes(const std::vector<ReportRow>& records, const std::string& unfinished) {
   std::string out;
   const auto say = [&out](const std::string& line) { out += harmless(line) + "\n"; };
   if (const std::string float32 = shared_baseline(records); !float32.empty())
     say("changes are from float32's " + float32);
-  if (std::any_of(records.begin(), records.end(), [](const Record& r) { return r.unit_ignored(); }))
+  if (std::any_of(records.begin(), records.end(),
+                  [](const ReportRow& r) { return r.unit_ignored(); }))
     say(kUnitLeftOut);
-  if (std::any_of(records.begin(), records.end(), [](const Record& r) {
+  if (std::any_of(records.begin(), records.end(), [](const ReportRow& r) {
         return r.sqnr_missed() || (r.judged.predicted && r.judged.verdict() == Verdict::fails);
       }))
     say(
@@ -165,7 +166,7 @@ std::string footnotes(const std::vector<Record>& records, const std::string& unf
                     "expected figure the measured one lies outside of its interval of 99.9 %",
                     experiments::kMissed, experiments::kLayerHolds));
   std::vector<experiments::SharedNote> left_out;
-  for (const Record& r : records) {
+  for (const ReportRow& r : records) {
     if (r.left_out.empty()) continue;
     const auto found = std::find_if(left_out.begin(), left_out.end(),
                                     [&](const auto& known) { return known.text == r.left_out; });
@@ -180,7 +181,7 @@ std::string footnotes(const std::vector<Record>& records, const std::string& unf
     return records.size() < 2 ? "" : " (" + experiments::listed_names(names) + ")";
   };
   for (const auto& reason : left_out) say("no prediction: " + reason.text + of(reason.names));
-  for (const Record& r : records) {
+  for (const ReportRow& r : records) {
     if (!r.not_finite) continue;
     say("not finite" + (records.size() < 2 ? "" : ": " + r.name));
     for (const std::string& sentence : experiments::not_finite_sentences(*r.row))
@@ -215,13 +216,13 @@ std::string interval_text(const experiments::Member<experiments::Ends>& ends, co
 std::string gate_lines(const api::WrittenReport& report) {
   std::string out;
   for (const std::string& sentence :
-       experiments::gate_sentences(experiments::read_records(report.rows), report.unfinished))
+       experiments::gate_sentences(experiments::report_rows(report.rows), report.unfinished))
     out += harmless(sentence) + "\n";
   return out;
 }
 
 std::string summary_table(const std::vector<Row>& rows, const std::string& unfinished) {
-  const std::vector<Record> records = experiments::read_records(rows);
+  const std::vector<ReportRow> records = experiments::report_rows(rows);
   return sweep_table(records) + footnotes(records, unfinished);
 }
 

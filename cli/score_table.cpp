@@ -12,7 +12,7 @@
 #include "cli/report_files.hpp"
 #include "experiments/predict/left_out.hpp"
 #include "experiments/predict/version.hpp"
-#include "experiments/report/record.hpp"
+#include "experiments/report/report_row.hpp"
 #include "formats/joined.hpp"
 #include "formats/portable/math.hpp"
 #include "policies/numerics/overflow_sample.hpp"
@@ -188,7 +188,7 @@ void print_noise(const Row& row, const std::string& of_noise, const std::string&
              of_counts, saturated.legend());
   if (starred) fmt::print("{}\n", kUnitLeftOut);
   const std::vector<Row> rows = {row};
-  const experiments::Record r = experiments::read_records(rows).at(0);
+  const experiments::ReportRow r = experiments::report_rows(rows).at(0);
   if (r.sqnr_db) {
     const bool known = r.predicted_sqnr_db.has_value();
     const char* star = row.predicted.ignores.empty() ? "" : "*";

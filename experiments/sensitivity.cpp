@@ -74,7 +74,7 @@ std::string granularity_text(const std::string& format, const std::string& roles
 /// One point: a layer at a format, or (no format) the recipe as it is.
 struct SensitivityCell {
   std::string format, layer;
-  const Record* record = nullptr;
+  const ReportRow* record = nullptr;
 };
 
 std::vector<Finding> judge(const std::vector<SensitivityCell>& cells) {
@@ -145,7 +145,7 @@ ResultTable table_of(const std::string& title, const std::vector<SensitivityCell
   for (const RowScore* score : further_scores(*cells.front().record->row))
     table.header.push_back(score->name);
   for (const SensitivityCell& cell : cells) {
-    const Record& r = *cell.record;
+    const ReportRow& r = *cell.record;
     double overflow = 0, underflow = 0;
     for (const RowLayer& layer : r.row->layers) {
       overflow = std::max(overflow, layer.overflow.value_or(0));
@@ -203,7 +203,7 @@ Conclusion run_sensitivity(const ExperimentRun& run) {
   const Workbench bench =
       open_bench(run, net, std::move(dataset), std::move(trained), built.images);
   const std::vector<Row> rows = points.rows(bench);
-  const std::vector<Record> records = read_records(rows);
+  const std::vector<ReportRow> records = report_rows(rows);
   for (std::size_t i = 0; i < cells.size(); ++i) cells[i].record = &records.at(i);
 
   Conclusion conclusion;

@@ -14,7 +14,7 @@
 #include "cli/score_table.hpp"
 #include "cli/talk.hpp"
 #include "experiments/report/number_text.hpp"
-#include "experiments/report/record.hpp"
+#include "experiments/report/report_row.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -31,7 +31,7 @@ void print_row(const experiments::Row& row, bool apart) {
   fmt::print("{}\n", summary_table({row}));
   const experiments::RowMetrics& metrics = row.metrics;
   // What is the baseline itself would be compared with itself.
-  const bool baseline = experiments::read_records({row}).at(0).is_baseline();
+  const bool baseline = experiments::report_rows({row}).at(0).is_baseline();
   const std::int64_t compared = baseline ? 0 : row.point.eval_images.value();
   const experiments::RowScore* const top1 = row.score("top1");
   const bool counted = metrics.gained.written();

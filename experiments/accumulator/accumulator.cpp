@@ -17,7 +17,7 @@
 #include "experiments/engine/study.hpp"
 #include "experiments/predict/layer_noise.hpp"
 #include "experiments/report/judged_evaluation.hpp"
-#include "experiments/report/record.hpp"
+#include "experiments/report/report_row.hpp"
 #include "formats/analysis/normal_law.hpp"
 #include "formats/containers.hpp"
 #include "formats/convert.hpp"
@@ -267,7 +267,7 @@ void study_nets(const ExperimentRun& run, Conclusion& out) {
     if (net == "-") return;
     const NetResult result = sweep_net(run, net);
     std::ranges::copy(result.notes, std::back_inserter(out.sentences));
-    const std::vector<Record> records = read_records(result.rows);
+    const std::vector<ReportRow> records = report_rows(result.rows);
     const Measure& measure = *records.at(0).judged.measure;
     const std::string difference_title =
         measure.factor == 100 ? "difference to float32, points" : "difference to float32";
@@ -280,7 +280,7 @@ void study_nets(const ExperimentRun& run, Conclusion& out) {
         {}};
     bool found = false;
     for (std::size_t i = 0; i < records.size(); ++i) {
-      const Record& r = records[i];
+      const ReportRow& r = records[i];
       std::vector<double> distances;
       for (const RowLayer& layer : r.row->layers) {
         if (!layer.predicted_db || !layer.sqnr_db) continue;

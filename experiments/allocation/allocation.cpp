@@ -16,7 +16,7 @@
 #include "experiments/engine/judge.hpp"
 #include "experiments/engine/run_points.hpp"
 #include "experiments/report/judged_evaluation.hpp"
-#include "experiments/report/record.hpp"
+#include "experiments/report/report_row.hpp"
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
 #include "formats/portable/math.hpp"
@@ -88,15 +88,15 @@ ResultTable sensitivity_of(const SensitivityTable& table, const std::string& gra
 /// A point of the front beside its row.
 struct Measured {
   const FrontPoint* point = nullptr;
-  Record record;
+  ReportRow record;
   double error_db = HUGE_VAL;  ///< standard error of the measured SQNR
 };
 
 std::vector<Measured> measured_of(const Front& front, const std::vector<Row>& rows) {
-  const std::vector<Record> records = read_records(rows);
+  const std::vector<ReportRow> records = report_rows(rows);
   std::vector<Measured> out;
   for (const FrontPoint& point : front.points) {
-    const Record& record = records.at(point.row);
+    const ReportRow& record = records.at(point.row);
     const double error = record.sqnr_error_db.value_or(0);
     out.push_back({&point, record, error > 0 ? error : HUGE_VAL});
   }
@@ -118,7 +118,7 @@ ResultTable front_table(const SensitivityTable& table, const std::vector<Measure
   const bool noise = table.kind != LossKind::cross_entropy;
   if (!noise) out.header[4] = "predicted loss";
   for (const Measured& m : all) {
-    const Record& r = m.record;
+    const ReportRow& r = m.record;
     const JudgedFigure& judged = r.judged;
     out.rows.push_back(
         {m.point->name, fmt::format("{:.3f}", m.point->bits),

@@ -240,7 +240,7 @@ std::vector<std::pair<std::string, std::string>> latex_tables(const ReportInput&
       out.emplace_back(fmt::format("table-{}", i + 1), latex_table(experiment.tables[i]));
     }
   }
-  const std::vector<Record> records = read_records(*input.rows, input.folder);
+  const std::vector<ReportRow> records = report_rows(*input.rows, input.folder);
   if (records.empty()) return out;
   // What all points share stands in the comment, so that the table fits a page.
   std::string shared;
@@ -249,7 +249,7 @@ std::vector<std::pair<std::string, std::string>> latex_tables(const ReportInput&
   Lines lines(records.size());
   for (const ShownColumn& column : shown_columns(records, Medium::terminal)) {
     std::vector<std::string> cells;
-    for (const Record& record : records) cells.push_back(column.cell(record));
+    for (const ReportRow& record : records) cells.push_back(column.cell(record));
     if (cells.size() > 1 && std::ranges::count(cells, cells.front()) == std::ssize(cells)) {
       if (cells.front() != "-")
         shared += fmt::format("{}{} {}", shared.empty() ? "; all: " : ", ", column.title, cells[0]);

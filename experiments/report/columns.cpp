@@ -12,8 +12,8 @@
 #include "experiments/report/html_cells.hpp"
 #include "experiments/report/judged_evaluation.hpp"
 #include "experiments/report/number_text.hpp"
-#include "experiments/report/record.hpp"
 #include "experiments/report/report.hpp"
+#include "experiments/report/report_row.hpp"
 #include "experiments/report/verdicts.hpp"
 #include "formats/joined.hpp"
 #include "formats/storage/atomic_file.hpp"
@@ -23,12 +23,12 @@ namespace {
 
 template <auto... path>
 Column of(const char* name, const char* meaning) {
-  return field<Record, path...>(name, meaning);
+  return field<ReportRow, path...>(name, meaning);
 }
 /// Of the row itself, and of parts of it.
 template <auto... path>
 Column of_row(const char* name, const char* meaning) {
-  return of<&Record::row, path...>(name, meaning);
+  return of<&ReportRow::row, path...>(name, meaning);
 }
 template <auto... path>
 Column metric(const char* name, const char* meaning) {
@@ -76,7 +76,7 @@ std::string ends(const Member<Ends>& ci95, const char* format) {
   return percent_interval(low.value_or(NAN), high.value_or(NAN), format);
 }
 
-std::string role_cell(const RoleRecord& r, Medium medium) {
+std::string role_cell(const ReportRole& r, Medium medium) {
   if (medium == Medium::terminal) return role_text(r);
   if (medium == Medium::markdown) {
     if (!r.quantized) return "float32";
@@ -95,18 +95,18 @@ std::string role_cell(const RoleRecord& r, Medium medium) {
   return fmt::format("<td>{} <small>{}</small></td>", html_text(r.format), html_text(axes));
 }
 
-std::string change_cell(const Record& r, Medium medium) {
+std::string change_cell(const ReportRow& r, Medium medium) {
   if (!r.is_baseline()) return share(medium, r.difference, r.row->metrics.difference_ci95, true);
   return medium == Medium::html ? html_number_cell(r.difference, kNone) : none(medium);
 }
 
 /// Resamples draw samples of several classes, and none of them differs in top-1.
-bool top1_is_alike(const Record& r) {
+bool top1_is_alike(const ReportRow& r) {
   const RowScore* const score = r.row->score("top1");
   return score && !none_differs(*score, r.row->point.eval_images.value_or(0)).empty();
 }
 
-std::string gate_cell(const Record& r, Medium medium) {
+std::string gate_cell(const ReportRow& r, Medium medium) {
   if (medium != Medium::html) return gate_words(r);
   const std::string verdict = gate_verdict(r);
   if (verdict.empty()) return html_text_cell("");
@@ -119,7 +119,7 @@ std::string gate_cell(const Record& r, Medium medium) {
                            shown);
 }
 
-std::string sqnr_cell(const Record& r, Medium medium) {
+std::string sqnr_cell(const ReportRow& r, Medium medium) {
   if (medium == Medium::html) return html_measured_cell(r);
   if (r.not_finite && !r.sqnr_db) return "NaN";
   const std::string text = number(medium, r.sqnr_db, 1);
@@ -135,7 +135,7 @@ std::string missed(Medium medium, bool fails) {
 }
 
 /// With the reason where the row gives one, and what it leaves out.
-std::string predicted_cell(const Record& r, Medium medium) {
+std::string predicted_cell(const ReportRow& r, Medium medium) {
   if (medium == Medium::html) return html_predicted_cell(r);
   const std::string text = number(medium, r.predicted_sqnr_db, 1) + missed(medium, r.sqnr_missed());
   if (medium == Medium::terminal) return text + (r.unit_ignored() ? "*" : "");
@@ -143,7 +143,7 @@ std::string predicted_cell(const Record& r, Medium medium) {
   return text + (r.unit_ignored() ? " (unit left out)" : "");
 }
 
-std::string gained_cell(const Record& r, Medium medium) {
+std::string gained_cell(const ReportRow& r, Medium medium) {
   if (medium == Medium::html) return html_gained_cell(r);
   const std::string text = number(medium, r.gained_db, 1);
   return r.predicted_gained_db
@@ -154,7 +154,7 @@ std::string gained_cell(const Record& r, Medium medium) {
 constexpr double kRoundedInRows = 1e-5;  // which have six digits
 
 /// The figure that rows are judged by, as noise of random phase expects it, with its interval.
-std::string expected_cell(const Record& r, Medium medium) {
+std::string expected_cell(const ReportRow& r, Medium medium) {
   const Measure& measure = *r.judged.measure;
   const JudgedFigure& j = r.judged;
   const bool fails = j.predicted && j.verdict() == Verdict::fails;
@@ -179,7 +179,7 @@ std::string expected_cell(const Record& r, Medium medium) {
 }
 
 /// Answers other than float32's, and the share that is expected.
-std::string changed_cell(const Record& r, Medium medium) {
+std::string changed_cell(const ReportRow& r, Medium medium) {
   const Member<double>& changed = r.row->metrics.changed;
   const auto expected = found_at<&Row::predicted, &RowPrediction::accuracy, &RowAccuracy::changed,
                                  &RowExpected::value>(*r.row)
@@ -195,7 +195,7 @@ std::string changed_cell(const Record& r, Medium medium) {
   return expected ? text + " (expected " + percent_text(*expected) + ")" : text;
 }
 
-std::string notes_cell(const Record& r, Medium medium) {
+std::string notes_cell(const ReportRow& r, Medium medium) {
   std::vector<std::string> lines = not_finite_sentences(*r.row);
   lines.insert(lines.end(), r.row->notes.begin(), r.row->notes.end());
   const std::string text = joined(lines, "; ");
@@ -207,10 +207,10 @@ struct Declared {
   const char* key;
   const char *terminal, *markdown, *html;  ///< titles
   bool numeric;
-  bool (*has)(const Record&);  ///< whether a row has something for it; null: always shown
-  std::string (*cell)(const Record&, Medium);
+  bool (*has)(const ReportRow&);  ///< whether a row has something for it; null: always shown
+  std::string (*cell)(const ReportRow&, Medium);
   Room room = Room::kept, shortened = Room::kept;  ///< ShownColumn
-  std::string (*shorter)(const Record&) = nullptr;
+  std::string (*shorter)(const ReportRow&) = nullptr;
 
   const char* title(Medium medium) const {
     return medium == Medium::terminal ? terminal : medium == Medium::markdown ? markdown : html;
@@ -222,75 +222,77 @@ constexpr const char *kJudged = "judged", *kScores = "scores";
 
 constexpr Declared kShown[] = {
     {"position", nullptr, "#", "#", true, nullptr,
-     [](const Record& r, Medium m) { return number(m, static_cast<double>(r.position + 1), 0); }},
+     [](const ReportRow& r, Medium m) {
+       return number(m, static_cast<double>(r.position + 1), 0);
+     }},
     {"recipe", "recipe", "recipe", "Recipe", false,
-     [](const Record& r) { return !r.row->recipe_name.empty(); },
-     [](const Record& r, Medium m) {
+     [](const ReportRow& r) { return !r.row->recipe_name.empty(); },
+     [](const ReportRow& r, Medium m) {
        const std::string& name = r.row->recipe_name;
        return m == Medium::terminal && name.empty() ? "-" : words(m, name);
      }},
     {"weights", "weights", "weights", "Weights", false, nullptr,
-     [](const Record& r, Medium m) { return role_cell(r.weight, m); }, Room::formats,
-     Room::conversions, [](const Record& r) { return short_format(r.weight.format); }},
+     [](const ReportRow& r, Medium m) { return role_cell(r.weight, m); }, Room::formats,
+     Room::conversions, [](const ReportRow& r) { return short_format(r.weight.format); }},
     {"activations", "activations", "activations", "Activations", false, nullptr,
-     [](const Record& r, Medium m) { return role_cell(r.activation, m); }, Room::formats,
-     Room::conversions, [](const Record& r) { return short_format(r.activation.format); }},
+     [](const ReportRow& r, Medium m) { return role_cell(r.activation, m); }, Room::formats,
+     Room::conversions, [](const ReportRow& r) { return short_format(r.activation.format); }},
     {"other", "layers", "other rules", "Other rules", false,
-     [](const Record& r) { return !r.other.empty(); },
-     [](const Record& r, Medium m) { return words(m, r.other); }, Room::layers},
+     [](const ReportRow& r) { return !r.other.empty(); },
+     [](const ReportRow& r, Medium m) { return words(m, r.other); }, Room::layers},
     {"settings", "settings", "settings", "Settings", false,
-     [](const Record& r) { return !r.settings.empty(); },
-     [](const Record& r, Medium m) { return words(m, r.settings); }, Room::settings},
+     [](const ReportRow& r) { return !r.settings.empty(); },
+     [](const ReportRow& r, Medium m) { return words(m, r.settings); }, Room::settings},
     {"unit", "unit", "unit", "Unit", false, nullptr,
-     [](const Record& r, Medium m) { return words(m, r.unit); }, Room::unit, Room::unit_names,
-     [](const Record& r) { return short_unit(r.unit); }},
+     [](const ReportRow& r, Medium m) { return words(m, r.unit); }, Room::unit, Room::unit_names,
+     [](const ReportRow& r) { return short_unit(r.unit); }},
     {"bits_weight", "W bits", "bits W", "Bits W", true, nullptr,
-     [](const Record& r, Medium m) { return number(m, r.row->bits.weight, 2); }, Room::bits},
+     [](const ReportRow& r, Medium m) { return number(m, r.row->bits.weight, 2); }, Room::bits},
     {"bits_activation", "A bits", "bits A", "Bits A", true, nullptr,
-     [](const Record& r, Medium m) { return number(m, r.row->bits.activation, 2); }, Room::bits},
+     [](const ReportRow& r, Medium m) { return number(m, r.row->bits.activation, 2); }, Room::bits},
     {"perplexity", "perplexity", "perplexity", "Perplexity", true,
-     [](const Record& r) { return r.perplexity.has_value(); },
-     [](const Record& r, Medium m) {
+     [](const ReportRow& r) { return r.perplexity.has_value(); },
+     [](const ReportRow& r, Medium m) {
        return m == Medium::terminal && r.perplexity ? decimal_text(*r.perplexity, 3)
                                                     : number(m, r.perplexity, 3);
      },
      Room::perplexity},
     {"top1", "top-1 %", "top-1, % (95 %)", "Top-1, %", true, nullptr,
-     [](const Record& r, Medium m) {
+     [](const ReportRow& r, Medium m) {
        return share(m, r.row->metrics.top1, r.row->metrics.ci95, false);
      },
      Room::top1},
     {"top1_ci95", "95 %", nullptr, nullptr, true, nullptr,
-     [](const Record& r, Medium) { return ends(r.row->metrics.ci95, "{:.2f}"); },
+     [](const ReportRow& r, Medium) { return ends(r.row->metrics.ci95, "{:.2f}"); },
      Room::top1_interval},
     {"change", "change", "change, points (95 %, paired)", "Change, points", true, nullptr,
      change_cell, Room::top1},
     {"change_ci95", "95 %", nullptr, nullptr, true, nullptr,
-     [](const Record& r, Medium) {
+     [](const ReportRow& r, Medium) {
        return r.is_baseline()    ? "-"
               : top1_is_alike(r) ? "none differs"
                                  : ends(r.row->metrics.difference_ci95, "{:+.2f}");
      },
      Room::top1},
     {"expected", "expected", "expected", "Expected", true,
-     [](const Record& r) { return r.judged.predicted.has_value(); }, expected_cell, Room::expected,
-     Room::expected_interval,
-     [](const Record& r) {
+     [](const ReportRow& r) { return r.judged.predicted.has_value(); }, expected_cell,
+     Room::expected, Room::expected_interval,
+     [](const ReportRow& r) {
        const std::string text = expected_cell(r, Medium::terminal);
        return text.substr(0, text.find(' '));
      }},
     {"changed", nullptr, "answers changed, %", "Answers changed, %", true,
-     [](const Record& r) { return r.row->metrics.changed && !r.is_baseline(); }, changed_cell},
+     [](const ReportRow& r) { return r.row->metrics.changed && !r.is_baseline(); }, changed_cell},
     {"gate", "gate", "gate", "Gate", false,
-     [](const Record& r) { return !gate_verdict(r).empty(); }, gate_cell},
+     [](const ReportRow& r) { return !gate_verdict(r).empty(); }, gate_cell},
     {"sqnr", "SQNR dB", "SQNR, dB", "SQNR measured, dB", true, nullptr, sqnr_cell},
     {"predicted", "predicted", "predicted, dB", "SQNR predicted, dB", true,
-     [](const Record& r) { return !r.is_float32() && !r.row->turned_off(); }, predicted_cell,
+     [](const ReportRow& r) { return !r.is_float32() && !r.row->turned_off(); }, predicted_cell,
      Room::predicted},
     {"gained", nullptr, "at best gain, dB", "SQNR at best gain, dB", true,
-     [](const Record& r) { return r.gained_db.has_value(); }, gained_cell},
+     [](const ReportRow& r) { return r.gained_db.has_value(); }, gained_cell},
     {"notes", nullptr, "notes", "Notes", false,
-     [](const Record& r) { return r.not_finite || !r.row->notes.empty(); }, notes_cell},
+     [](const ReportRow& r) { return r.not_finite || !r.row->notes.empty(); }, notes_cell},
 };
 
 constexpr const char* kInHtml[] = {
@@ -314,11 +316,12 @@ std::string change_title(const Measure& measure) {
 
 /// Figure and change of what rows are judged by, where that is not top-1: of HTML those of every
 /// measure, else those of the measure of all rows. A row that is judged by another one has none.
-void add_judged(std::vector<ShownColumn>& out, const std::vector<Record>& records, Medium medium) {
+void add_judged(std::vector<ShownColumn>& out, const std::vector<ReportRow>& records,
+                Medium medium) {
   std::vector<const Measure*> measures = {&measure_of(records)};
   if (medium == Medium::html) {
     measures.clear();
-    for (const Record& r : records) {
+    for (const ReportRow& r : records) {
       if (std::ranges::find(measures, r.judged.measure) == measures.end())
         measures.push_back(r.judged.measure);
     }
@@ -326,15 +329,15 @@ void add_judged(std::vector<ShownColumn>& out, const std::vector<Record>& record
   for (const Measure* const measure : measures) {
     if (measure->is_top1()) continue;
     const auto add = [&](const std::string& title, auto cell) {
-      out.push_back({kJudged, title, true, [measure, medium, cell](const Record& r) {
+      out.push_back({kJudged, title, true, [measure, medium, cell](const ReportRow& r) {
                        return r.judged.measure == measure ? cell(r, *measure) : none(medium);
                      }});
     };
     if (medium == Medium::html) {
-      add(measure->title, [](const Record& r, const Measure& m) {
+      add(measure->title, [](const ReportRow& r, const Measure& m) {
         return html_number_cell(r.judged.value, html_figure(m, r.judged.value));
       });
-      add("Change", [](const Record& r, const Measure&) { return html_change_cell(r); });
+      add("Change", [](const ReportRow& r, const Measure&) { return html_change_cell(r); });
     } else if (medium == Medium::markdown) {
       const auto figure = [](const std::optional<double>& x, const Measure& m) {
         const double shown = m.factor * x.value_or(0);
@@ -343,18 +346,18 @@ void add_judged(std::vector<ShownColumn>& out, const std::vector<Record>& record
                  : "";
       };
       add(measure->words,
-          [=](const Record& r, const Measure& m) { return figure(r.judged.value, m); });
+          [=](const ReportRow& r, const Measure& m) { return figure(r.judged.value, m); });
       add(change_title(*measure),
-          [=](const Record& r, const Measure& m) { return figure(r.judged.difference, m); });
+          [=](const ReportRow& r, const Measure& m) { return figure(r.judged.difference, m); });
     } else {
       add(!measure->is_bits()                 ? measure->title
           : measure->name == "bits_per_token" ? "bits/token"
                                               : "bits/char",
-          [](const Record& r, const Measure& m) { return figure_text(m, r.judged.value); });
-      add("change", [](const Record& r, const Measure& m) {
+          [](const ReportRow& r, const Measure& m) { return figure_text(m, r.judged.value); });
+      add("change", [](const ReportRow& r, const Measure& m) {
         return figure_text(m, r.judged.difference, true);
       });
-      add("95 %", [](const Record& r, const Measure& m) {
+      add("95 %", [](const ReportRow& r, const Measure& m) {
         const JudgedFigure& j = r.judged;
         const bool interval = j.difference_low && j.difference_high &&
                               *j.difference_low < *j.difference_high && !r.is_baseline();
@@ -364,10 +367,11 @@ void add_judged(std::vector<ShownColumn>& out, const std::vector<Record>& record
   }
 }
 
-void add_scores(std::vector<ShownColumn>& out, const std::vector<Record>& records, Medium medium) {
+void add_scores(std::vector<ShownColumn>& out, const std::vector<ReportRow>& records,
+                Medium medium) {
   for (const std::string& name : score_columns(records)) {
     out.push_back({name, medium == Medium::html ? name : name + " (95 %)", true,
-                   [name, medium](const Record& r) {
+                   [name, medium](const ReportRow& r) {
                      const std::string text = score_text(r, name);
                      if (medium != Medium::html) return text;
                      const RowScore* const score = r.row->score(name);
@@ -377,7 +381,7 @@ void add_scores(std::vector<ShownColumn>& out, const std::vector<Record>& record
 }
 
 /// Whether the table has the column, beside what Declared::has says.
-bool is_shown(const Declared& column, const std::vector<Record>& records, Medium medium) {
+bool is_shown(const Declared& column, const std::vector<ReportRow>& records, Medium medium) {
   const std::string_view key = column.key;
   if (column.has != nullptr && !(key == "other" && medium == Medium::markdown) &&
       std::ranges::none_of(records, column.has))
@@ -386,17 +390,17 @@ bool is_shown(const Declared& column, const std::vector<Record>& records, Medium
   if (key == "recipe") return records.size() > 1;
   return !(key.starts_with("top1") || key.starts_with("change")) || measure_of(records).is_top1() ||
          std::ranges::any_of(records,
-                             [](const Record& r) { return r.row->metrics.top1.has_value(); });
+                             [](const ReportRow& r) { return r.row->metrics.top1.has_value(); });
 }
 
 /// Names stand for formats; top-1 is kept where rows are judged by it.
-Room room_of(const Declared& column, const std::vector<Record>& records) {
+Room room_of(const Declared& column, const std::vector<ReportRow>& records) {
   const bool by_top1 = measure_of(records).is_top1();
   switch (column.room) {
     case Room::formats:
       return records.size() > 1 &&
                      std::ranges::all_of(
-                         records, [](const Record& r) { return !r.row->recipe_name.empty(); })
+                         records, [](const ReportRow& r) { return !r.row->recipe_name.empty(); })
                  ? Room::formats
                  : Room::kept;
     case Room::top1:
@@ -432,43 +436,44 @@ std::string cell_text(const ReportCell& cell) {
   return "";
 }
 
-const std::vector<Column>& record_columns() {
+const std::vector<Column>& row_columns() {
   using Interval = std::pair<double, double>;
   static const std::vector<Column> columns = {
       of_row<&Row::key>(
           "key", "digest of the point: the same key is the same configuration, network and data"),
-      of<&Record::name>("name", "name of the row, unique in the folder"),
+      of<&ReportRow::name>("name", "name of the row, unique in the folder"),
       of_row<&Row::recipe_name>("recipe", "name of the recipe, where it has one"),
       of_row<&Row::point, &RowPoint::net>("net", "network"),
       of_row<&Row::point, &RowPoint::data>("data", "data set"),
       of_row<&Row::point, &RowPoint::eval_images>("eval_images", "samples asked for"),
-      of<&Record::seed>("seed", "seed of rows of earlier programs"),
+      of<&ReportRow::seed>("seed", "seed of rows of earlier programs"),
       of_row<&Row::point, &RowPoint::weights>("weights_digest", "digest of the network's weights"),
-      of<&Record::weight, &RoleRecord::format>("weight_format", "format of weights"),
-      of<&Record::weight, &RoleRecord::rounding>("weight_rounding", "rounding of weights"),
-      of<&Record::weight, &RoleRecord::overflow>("weight_overflow", "overflow of weights"),
-      of<&Record::weight, &RoleRecord::scale>("weight_scale", "scale rule of weights"),
-      of<&Record::weight, &RoleRecord::granularity>("weight_granularity",
-                                                    "what shares a scale, of weights"),
-      of<&Record::weight, &RoleRecord::axis>("weight_axis", "axis of blocks of weights"),
-      of<&Record::weight, &RoleRecord::mask>("weight_mask", "mask of weights"),
-      of<&Record::activation, &RoleRecord::format>("activation_format", "format of activations"),
-      of<&Record::activation, &RoleRecord::rounding>("activation_rounding",
-                                                     "rounding of activations"),
-      of<&Record::activation, &RoleRecord::overflow>("activation_overflow",
-                                                     "overflow of activations"),
-      of<&Record::activation, &RoleRecord::scale>("activation_scale", "scale rule of activations"),
-      of<&Record::activation, &RoleRecord::granularity>("activation_granularity",
-                                                        "what shares a scale, of activations"),
-      of<&Record::activation, &RoleRecord::axis>("activation_axis",
-                                                 "axis of blocks of activations"),
-      of<&Record::activation, &RoleRecord::mask>("activation_mask", "mask of activations"),
-      of<&Record::unit>("unit", "unit of the forward products"),
-      of<&Record::dgrad_unit>("dgrad_unit", "unit of the products of input gradients"),
-      of<&Record::wgrad_unit>("wgrad_unit", "unit of the products of weight gradients"),
-      of<&Record::other>("other", "further quantized roles and rules of layers, in words"),
-      of<&Record::settings>("settings", "what else varies over the rows, in words"),
-      of<&Record::judged, &JudgedFigure::measure, &Measure::name>(
+      of<&ReportRow::weight, &ReportRole::format>("weight_format", "format of weights"),
+      of<&ReportRow::weight, &ReportRole::rounding>("weight_rounding", "rounding of weights"),
+      of<&ReportRow::weight, &ReportRole::overflow>("weight_overflow", "overflow of weights"),
+      of<&ReportRow::weight, &ReportRole::scale>("weight_scale", "scale rule of weights"),
+      of<&ReportRow::weight, &ReportRole::granularity>("weight_granularity",
+                                                       "what shares a scale, of weights"),
+      of<&ReportRow::weight, &ReportRole::axis>("weight_axis", "axis of blocks of weights"),
+      of<&ReportRow::weight, &ReportRole::mask>("weight_mask", "mask of weights"),
+      of<&ReportRow::activation, &ReportRole::format>("activation_format", "format of activations"),
+      of<&ReportRow::activation, &ReportRole::rounding>("activation_rounding",
+                                                        "rounding of activations"),
+      of<&ReportRow::activation, &ReportRole::overflow>("activation_overflow",
+                                                        "overflow of activations"),
+      of<&ReportRow::activation, &ReportRole::scale>("activation_scale",
+                                                     "scale rule of activations"),
+      of<&ReportRow::activation, &ReportRole::granularity>("activation_granularity",
+                                                           "what shares a scale, of activations"),
+      of<&ReportRow::activation, &ReportRole::axis>("activation_axis",
+                                                    "axis of blocks of activations"),
+      of<&ReportRow::activation, &ReportRole::mask>("activation_mask", "mask of activations"),
+      of<&ReportRow::unit>("unit", "unit of the forward products"),
+      of<&ReportRow::dgrad_unit>("dgrad_unit", "unit of the products of input gradients"),
+      of<&ReportRow::wgrad_unit>("wgrad_unit", "unit of the products of weight gradients"),
+      of<&ReportRow::other>("other", "further quantized roles and rules of layers, in words"),
+      of<&ReportRow::settings>("settings", "what else varies over the rows, in words"),
+      of<&ReportRow::judged, &JudgedFigure::measure, &Measure::name>(
           "judged_by", "the figure by which rows are compared (docs/data.md)"),
       of_row<&Row::bits, &RowBits::weight>("bits_weight",
                                            "effective stored bits of a parameter, mean"),
@@ -483,25 +488,26 @@ const std::vector<Column>& record_columns() {
       metric<&RowMetrics::ci95, &Ends::high>("ci95_high", "upper end"),
       metric<&RowMetrics::loss>("loss", "mean cross-entropy, nats"),
       metric<&RowMetrics::bits_per_character>("bits_per_character", "of texts"),
-      of<&Record::perplexity>("perplexity", "of texts"),
+      of<&ReportRow::perplexity>("perplexity", "of texts"),
       metric<&RowMetrics::baseline_bits_per_character>("baseline_bits_per_character", "of float32"),
       metric<&RowMetrics::baseline_top1>("baseline_top1", "top1 of float32 on the same samples"),
-      of<&Record::difference>("difference", "top1 less baseline_top1, paired by sample"),
+      of<&ReportRow::difference>("difference", "top1 less baseline_top1, paired by sample"),
       metric<&RowMetrics::difference_ci95, &Ends::low>("difference_ci95_low",
                                                        "its 95 % interval, lower end"),
       metric<&RowMetrics::difference_ci95, &Ends::high>("difference_ci95_high", "upper end"),
-      of<&Record::sqnr_db>("sqnr_db", "SQNR of the network's output, dB"),
-      of<&Record::sqnr_error_db>("sqnr_error_db", "its standard error, dB"),
-      of<&Record::sqnr_interval, &Interval::first>("sqnr_ci95_low",
-                                                   "its 95 % interval, lower end, dB"),
-      of<&Record::sqnr_interval, &Interval::second>("sqnr_ci95_high", "upper end, dB"),
+      of<&ReportRow::sqnr_db>("sqnr_db", "SQNR of the network's output, dB"),
+      of<&ReportRow::sqnr_error_db>("sqnr_error_db", "its standard error, dB"),
+      of<&ReportRow::sqnr_interval, &Interval::first>("sqnr_ci95_low",
+                                                      "its 95 % interval, lower end, dB"),
+      of<&ReportRow::sqnr_interval, &Interval::second>("sqnr_ci95_high", "upper end, dB"),
       metric<&RowMetrics::sqnr_without_mean_db>(
           "sqnr_without_mean_db", "SQNR of the output beside its mean over samples, dB"),
-      of<&Record::gained_db>("sqnr_gained_db", "SQNR at the best common gain of the outputs, dB"),
+      of<&ReportRow::gained_db>("sqnr_gained_db",
+                                "SQNR at the best common gain of the outputs, dB"),
       metric<&RowMetrics::gain>("gain", "that gain"),
-      of<&Record::predicted_sqnr_db>("predicted_sqnr_db", "predicted SQNR of the output, dB"),
-      of<&Record::predicted_gained_db>("predicted_sqnr_gained_db",
-                                       "predicted SQNR at the best gain, dB"),
+      of<&ReportRow::predicted_sqnr_db>("predicted_sqnr_db", "predicted SQNR of the output, dB"),
+      of<&ReportRow::predicted_gained_db>("predicted_sqnr_gained_db",
+                                          "predicted SQNR at the best gain, dB"),
       of_row<&Row::predicted, &RowPrediction::gain>("predicted_gain", "predicted gain"),
       metric<&RowMetrics::changed>("changed", "share of answers other than float32's"),
       expected<&RowAccuracy::top1, &RowExpected::value>("predicted_top1",
@@ -514,9 +520,9 @@ const std::vector<Column>& record_columns() {
                                                            "expected share of changed answers"),
       expected<&RowAccuracy::loss, &RowExpected::value>("predicted_loss", "expected loss, nats"),
       expected<&RowAccuracy::samples>("predicted_samples", "samples of what is expected"),
-      of<&Record::left_out>("left_out", "why no SQNR is predicted"),
-      of<&Record::not_finite_words>("not_finite", "where numbers are NaN or infinite, in words"),
-      of<&Record::all_notes>("notes", "notes of the row"),
+      of<&ReportRow::left_out>("left_out", "why no SQNR is predicted"),
+      of<&ReportRow::not_finite_words>("not_finite", "where numbers are NaN or infinite, in words"),
+      of<&ReportRow::all_notes>("notes", "notes of the row"),
       of_row<&Row::version>("version", "numerics version"),
       of_gate<&RowGate::verdict>("gate", "pass, fail or undecided"),
       of_gate<&RowGate::target>("gate_target", "what the gate asked for"),
@@ -547,7 +553,7 @@ std::vector<Column> score_columns_of(const std::string& name) {
         field<S, &S::predicted_ci95, &Ends::low>("_predicted_ci95_low", kLow),
         field<S, &S::predicted_ci95, &Ends::high>("_predicted_ci95_high", kHigh)})
     columns.push_back({"score_" + name + part.name, part.is_text,
-                       [name, value = part.value](const Record& r) {
+                       [name, value = part.value](const ReportRow& r) {
                          const RowScore* const score = r.row->score(name);
                          return score ? value(*score) : ReportCell();
                        },
@@ -555,14 +561,14 @@ std::vector<Column> score_columns_of(const std::string& name) {
   return columns;
 }
 
-std::vector<Column> exported_columns(const std::vector<Record>& records) {
-  std::vector<Column> columns = record_columns();
+std::vector<Column> exported_columns(const std::vector<ReportRow>& records) {
+  std::vector<Column> columns = row_columns();
   for (const std::string& name : score_columns(records))
     std::ranges::move(score_columns_of(name), std::back_inserter(columns));
   return columns;
 }
 
-std::string role_text(const RoleRecord& role) {
+std::string role_text(const ReportRole& role) {
   std::string out = role.format;
   for (const std::string& part : {role.rounding, role.overflow}) {
     if (!part.empty()) out += " " + part;
@@ -571,7 +577,7 @@ std::string role_text(const RoleRecord& role) {
   return role.mask.empty() ? out : out + " " + role.mask;
 }
 
-std::vector<ShownColumn> shown_columns(const std::vector<Record>& records, Medium medium) {
+std::vector<ShownColumn> shown_columns(const std::vector<ReportRow>& records, Medium medium) {
   std::vector<ShownColumn> out;
   const auto add = [&](std::string_view key) {
     if (key == kJudged) return add_judged(out, records, medium);
@@ -584,7 +590,7 @@ std::vector<ShownColumn> shown_columns(const std::vector<Record>& records, Mediu
     if (key == "sqnr" && medium == Medium::terminal && measure_of(records).name == "sqnr")
       title += " (reference)";
     out.push_back({column.key, std::move(title), column.numeric,
-                   [cell = column.cell, medium](const Record& r) { return cell(r, medium); },
+                   [cell = column.cell, medium](const ReportRow& r) { return cell(r, medium); },
                    room_of(column, records), column.shortened, column.shorter});
   };
   if (medium == Medium::html) std::ranges::for_each(kInHtml, add);
@@ -595,11 +601,11 @@ std::vector<ShownColumn> shown_columns(const std::vector<Record>& records, Mediu
 
 void write_csv(const ReportInput& input, const std::string& path) {
   std::string out;
-  const std::vector<Record> records = read_records(*input.rows);
+  const std::vector<ReportRow> records = report_rows(*input.rows);
   const std::vector<Column> columns = exported_columns(records);
   for (const Column& column : columns) out += (out.empty() ? "" : ",") + csv_field(column.name);
   out += "\r\n";
-  for (const Record& record : records) {
+  for (const ReportRow& record : records) {
     std::string line;
     bool first = true;
     for (const Column& column : columns) {

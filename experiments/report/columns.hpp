@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "experiments/report/record.hpp"
+#include "experiments/report/report_row.hpp"
 
 namespace numemu::experiments {
 
@@ -34,7 +34,7 @@ struct Field {
   std::function<ReportCell(const T&)> value;
   std::string meaning;  ///< for docs/report-columns.md
 };
-using Column = Field<Record>;
+using Column = Field<ReportRow>;
 
 /// What a path of members, and of functions without arguments, leads to; nothing where a part on
 /// the way is absent.
@@ -64,13 +64,13 @@ Field<T> field(std::string name, std::string meaning) {
           std::move(meaning)};
 }
 
-/// One column per field of a record, in a fixed order; names are identifiers.
-const std::vector<Column>& record_columns();
+/// One column per field of a row, in a fixed order; names are identifiers.
+const std::vector<Column>& row_columns();
 /// Of the score NAME: score_NAME, its interval, and so on.
 std::vector<Column> score_columns_of(const std::string& name);
-/// record_columns() and, for every score of the rows but top-1, score_NAME with its interval,
+/// row_columns() and, for every score of the rows but top-1, score_NAME with its interval,
 /// float32's figure, the difference and its interval.
-std::vector<Column> exported_columns(const std::vector<Record>&);
+std::vector<Column> exported_columns(const std::vector<ReportRow>&);
 
 /// What the columns of CSV and SQLite mean: docs/report-columns.md.
 std::string columns_page();
@@ -105,16 +105,16 @@ struct ShownColumn {
   std::string key;  ///< "weights", "top1", "judged"; of a score its name
   std::string title;
   bool numeric;
-  std::function<std::string(const Record&)> cell;  ///< text; of HTML the cell with its markup
-  Room room = Room::kept;                          ///< it is given up with
-  Room shortened = Room::kept;                     ///< with which `shorter` takes the cell's place
-  std::function<std::string(const Record&)> shorter = nullptr;
+  std::function<std::string(const ReportRow&)> cell;  ///< text; of HTML the cell with its markup
+  Room room = Room::kept;                             ///< it is given up with
+  Room shortened = Room::kept;  ///< with which `shorter` takes the cell's place
+  std::function<std::string(const ReportRow&)> shorter = nullptr;
 };
 /// Those that the rows have something for, in the medium's order.
-std::vector<ShownColumn> shown_columns(const std::vector<Record>&, Medium);
+std::vector<ShownColumn> shown_columns(const std::vector<ReportRow>&, Medium);
 
 /// "int8 rne saturate absmax/tensor" as the role has them; of a mask alone "float32 MASK".
-std::string role_text(const RoleRecord&);
+std::string role_text(const ReportRole&);
 
 /// A cell as text: the shortest decimal that reads back as the same double; empty for an empty
 /// cell.

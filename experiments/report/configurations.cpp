@@ -13,7 +13,7 @@
 #include "experiments/engine/judge.hpp"
 #include "experiments/report/names.hpp"
 #include "experiments/report/pairs.hpp"
-#include "experiments/report/record.hpp"
+#include "experiments/report/report_row.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -61,9 +61,9 @@ const Configuration* cheapest(std::span<const Configuration* const> ordered) {
 
 /// The mean of a measure over rows; nothing where one lacks it.
 template <class Get>
-std::optional<double> mean_of(const std::vector<const Record*>& rows, const Get& get) {
+std::optional<double> mean_of(const std::vector<const ReportRow*>& rows, const Get& get) {
   double sum = 0;
-  for (const Record* r : rows) {
+  for (const ReportRow* r : rows) {
     const std::optional<double>& value = get(*r);
     if (!value) return std::nullopt;
     sum += *value;
@@ -73,7 +73,7 @@ std::optional<double> mean_of(const std::vector<const Record*>& rows, const Get&
 
 }  // namespace
 
-Verdict loses_little(const Record& r) {
+Verdict loses_little(const ReportRow& r) {
   const double small = r.judged.measure->small;
   if (!r.quantized() || !r.judged.loss() || small == 0) return Verdict::none;
   const auto interval = r.judged.loss_interval();
@@ -81,9 +81,9 @@ Verdict loses_little(const Record& r) {
   return verdict_on({interval->first, interval->second}, at_most(std::nextafter(small, 0)));
 }
 
-const Record* find_baseline(const std::vector<Record>& records, const Record& of) {
-  const Record* any_seed = nullptr;
-  for (const Record& r : records) {
+const ReportRow* find_baseline(const std::vector<ReportRow>& records, const ReportRow& of) {
+  const ReportRow* any_seed = nullptr;
+  for (const ReportRow& r : records) {
     if (r.quantized() || r.is_tuned() || r.row->point.net != of.row->point.net ||
         r.row->point.data != of.row->point.data)
       continue;
@@ -97,36 +97,37 @@ std::optional<double> Configuration::loss() const { return mean.judged.loss(); }
 
 std::pair<double, double> Configuration::losses() const {
   std::pair<double, double> out{HUGE_VAL, -HUGE_VAL};
-  for (const Record* r : rows) {
+  for (const ReportRow* r : rows) {
     const double loss = r->judged.loss().value_or(NAN);
     out = {std::fmin(out.first, loss), std::fmax(out.second, loss)};
   }
   return out;
 }
 
-std::vector<Configuration> configurations(const std::vector<Record>& records) {
+std::vector<Configuration> configurations(const std::vector<ReportRow>& records) {
   std::vector<Configuration> out;
-  std::vector<Record> means;
+  std::vector<ReportRow> means;
   for (const std::vector<std::size_t>& places : same_but_seed(records)) {
     Configuration c;
     for (const std::size_t i : places) c.rows.push_back(&records[i]);
-    Record mean = *c.rows.front();
+    ReportRow mean = *c.rows.front();
     if (c.rows.size() > 1) {
-      for (const auto measure : {&Record::difference, &Record::sqnr_db, &Record::predicted_sqnr_db})
-        mean.*measure = mean_of(c.rows, [&](const Record& r) { return r.*measure; });
+      for (const auto measure :
+           {&ReportRow::difference, &ReportRow::sqnr_db, &ReportRow::predicted_sqnr_db})
+        mean.*measure = mean_of(c.rows, [&](const ReportRow& r) { return r.*measure; });
       for (const auto figure :
            {&JudgedFigure::value, &JudgedFigure::baseline, &JudgedFigure::difference})
-        mean.judged.*figure = mean_of(c.rows, [&](const Record& r) { return r.judged.*figure; });
+        mean.judged.*figure = mean_of(c.rows, [&](const ReportRow& r) { return r.judged.*figure; });
       for (const auto end : {&JudgedFigure::low, &JudgedFigure::high, &JudgedFigure::difference_low,
                              &JudgedFigure::difference_high})
         mean.judged.*end = std::nullopt;
       mean.sqnr_error_db = std::nullopt;
-      for (const Record* r : c.rows) mean.not_finite = mean.not_finite || r->not_finite;
+      for (const ReportRow* r : c.rows) mean.not_finite = mean.not_finite || r->not_finite;
     }
     means.push_back(std::move(mean));
     out.push_back(std::move(c));
   }
-  name_records(means, false);
+  name_rows(means, false);
   for (std::size_t i = 0; i < out.size(); ++i) out[i].mean = std::move(means[i]);
   return out;
 }
@@ -134,7 +135,7 @@ std::vector<Configuration> configurations(const std::vector<Record>& records) {
 Verdict loses_little(const Configuration& c) {
   if (!c.mean.quantized() || !c.loss()) return Verdict::none;
   VerdictCounts seeds;
-  for (const Record* r : c.rows) seeds.add(loses_little(*r));
+  for (const ReportRow* r : c.rows) seeds.add(loses_little(*r));
   return decide(seeds.holds == c.rows.size(), seeds.fails == c.rows.size());
 }
 
@@ -146,7 +147,7 @@ const Configuration* cheapest_safe(const std::vector<Configuration>& all) {
   return safe.empty() ? nullptr : cheapest(in_order(safe));
 }
 
-const Record* cheapest_safe(const std::vector<Record>& records) {
+const ReportRow* cheapest_safe(const std::vector<ReportRow>& records) {
   const std::vector<Configuration> all = configurations(records);
   const Configuration* best = cheapest_safe(all);
   return best ? best->rows.front() : nullptr;
@@ -228,9 +229,9 @@ std::size_t compared_units(const std::vector<Configuration>& all) {
   return units.size();
 }
 
-const Measure& measure_of(const std::vector<Record>& records) {
+const Measure& measure_of(const std::vector<ReportRow>& records) {
   const Measure* first = nullptr;
-  for (const Record& r : records) {
+  for (const ReportRow& r : records) {
     const bool top1 = r.judged.measure->is_top1();
     if (r.judged.value && !top1) return *r.judged.measure;
     if (r.judged.value || (!first && !top1)) first = r.judged.measure;

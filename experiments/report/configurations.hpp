@@ -7,28 +7,28 @@
 #include <utility>
 #include <vector>
 
-#include "experiments/report/record.hpp"
+#include "experiments/report/report_row.hpp"
 #include "formats/analysis/verdict.hpp"
 
 namespace numemu::experiments {
 
 /// The unquantized row of the same network, data and seed; the first one; null if there is none.
-const Record* find_baseline(const std::vector<Record>&, const Record& of);
+const ReportRow* find_baseline(const std::vector<ReportRow>&, const ReportRow& of);
 
 /// Whether a row loses less than what is small of its measure, by its paired 95 % interval. None
 /// where the row is not quantized or not measured, or no loss of the measure is called small.
-Verdict loses_little(const Record&);
+Verdict loses_little(const ReportRow&);
 
 /// What tables of the rows are headed by: the measure of the first row that is not judged by top-1,
 /// else top-1.
-const Measure& measure_of(const std::vector<Record>&);
+const Measure& measure_of(const std::vector<ReportRow>&);
 
 /// Rows that differ in nothing but their seed.
 struct Configuration {
   /// The first row, named without its seed. Of several seeds: what they measure is the mean over
   /// them, without intervals, and absent where a seed lacks it.
-  Record mean;
-  std::vector<const Record*> rows;  ///< one for each seed
+  ReportRow mean;
+  std::vector<const ReportRow*> rows;  ///< one for each seed
 
   /// What was lost against float32, in its own measure: the mean.
   std::optional<double> loss() const;
@@ -36,7 +36,7 @@ struct Configuration {
   std::pair<double, double> losses() const;
 };
 /// All rows by configuration, in order of appearance; points to the rows.
-std::vector<Configuration> configurations(const std::vector<Record>&);
+std::vector<Configuration> configurations(const std::vector<ReportRow>&);
 
 /// Holds or fails only where each seed does.
 Verdict loses_little(const Configuration&);
@@ -45,7 +45,7 @@ Verdict loses_little(const Configuration&);
 /// more accurate wins ties, then the higher SQNR. Null if there is none.
 const Configuration* cheapest_safe(const std::vector<Configuration>&);
 /// The first row of it.
-const Record* cheapest_safe(const std::vector<Record>&);
+const ReportRow* cheapest_safe(const std::vector<ReportRow>&);
 
 struct BestPoints {
   std::vector<const Configuration*> points;

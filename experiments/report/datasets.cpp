@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "emu/stats/interval.hpp"
-#include "experiments/report/record.hpp"
+#include "experiments/report/report_row.hpp"
 #include "formats/error.hpp"
 #include "formats/format.hpp"
 
@@ -37,12 +37,12 @@ Json optional_json(const std::optional<double>& x, double factor = 1) {
 Json optional_json(const std::optional<int>& x) { return x ? Json(*x) : Json(); }
 
 /// Width of a stored element; formats without a table row use their effective bits.
-Json element_bits(const RoleRecord& role, const std::optional<double>& effective) {
+Json element_bits(const ReportRole& role, const std::optional<double>& effective) {
   if (role.bits) return *role.bits;
   return effective ? Json(std::lround(*effective)) : Json();
 }
 
-Json point_json(const Record& r) {
+Json point_json(const ReportRow& r) {
   const bool same = r.weight == r.activation;
   // The figures show what the row is judged by, of a text not the share of right characters.
   const Measure& measure = *r.judged.measure;
@@ -96,7 +96,7 @@ Json point_json(const Record& r) {
 
 /// Without `measured` the numbers are not finite: the point gets its place on the lower edge in
 /// place_not_finite.
-void add_prediction(Json& out, const Record& r, const char* panel, const char* series,
+void add_prediction(Json& out, const ReportRow& r, const char* panel, const char* series,
                     const std::string& where, const std::optional<double>& predicted,
                     const std::optional<double>& measured, bool not_finite = false) {
   if (!predicted || (!measured && !not_finite)) return;
@@ -122,11 +122,11 @@ void place_not_finite(Json& predictions) {
   }
 }
 
-bool is_layer_not_finite(const Record& r, const RowLayer& layer) {
+bool is_layer_not_finite(const ReportRow& r, const RowLayer& layer) {
   return !layer.sqnr_db && not_finite_results(*r.row, layer.name) > 0;
 }
 
-void add_predictions(Json& out, const Record& r) {
+void add_predictions(Json& out, const ReportRow& r) {
   for (const RowTensor& t : r.row->predicted.tensors) {
     const std::string where = t.layer + " " + t.role + ", " + t.format;
     add_prediction(out, r, "Tensors", "empirical", where, t.empirical_db, t.measured_db);
@@ -140,7 +140,7 @@ void add_predictions(Json& out, const Record& r) {
                  r.sqnr_db, r.not_finite);
 }
 
-void add_layers(Json& out, const Record& r) {
+void add_layers(Json& out, const ReportRow& r) {
   for (const RowLayer& layer : r.row->layers) {
     for (const char* kind : {"measured", "predicted"}) {
       const bool measured = kind[0] == 'm', lost = measured && is_layer_not_finite(r, layer);
@@ -159,7 +159,7 @@ void add_layers(Json& out, const Record& r) {
 }
 
 /// What rows are judged by, expected and measured.
-void add_expected(Json& out, const Record& r) {
+void add_expected(Json& out, const ReportRow& r) {
   const JudgedFigure& j = r.judged;
   if (!j.value || !j.predicted || r.is_baseline()) return;
   const double factor = j.measure->factor;
@@ -174,7 +174,7 @@ void add_expected(Json& out, const Record& r) {
 }
 
 /// A cell of layer by format, for rows that quantize one layer alone.
-void add_sensitivity(Json& out, const Record& r) {
+void add_sensitivity(Json& out, const ReportRow& r) {
   if (r.only_in.empty()) return;
   const Ends change = r.row->metrics.difference_ci95.value_or(Ends());
   out.push_back(
@@ -194,8 +194,8 @@ void add_sensitivity(Json& out, const Record& r) {
 }
 
 /// Every row contains its float32 baseline, even if no row is the baseline.
-void add_told_baseline(Json& out, const std::vector<Record>& records) {
-  for (const Record& r : records) {
+void add_told_baseline(Json& out, const std::vector<ReportRow>& records) {
+  for (const ReportRow& r : records) {
     if (!r.judged.measure->is_top1()) {
       if (!r.judged.baseline) continue;
       out.push_back({{"figure", r.judged.measure->factor * *r.judged.baseline}});
@@ -230,10 +230,10 @@ SweptFormat swept_format(const Format& format) {
           finite_values(format), largest_value(format)};
 }
 
-std::vector<SweptFormat> swept_formats(const std::vector<Record>& records) {
+std::vector<SweptFormat> swept_formats(const std::vector<ReportRow>& records) {
   std::set<std::string> names;
-  for (const Record& r : records) {
-    for (const RoleRecord* role :
+  for (const ReportRow& r : records) {
+    for (const ReportRole* role :
          {&r.weight, &r.activation, &r.layer_weight, &r.layer_activation}) {
       if (role->quantized && role->bits && *role->bits <= kDrawableBits)
         names.insert(role->element.empty() ? role->format : role->element);
@@ -289,19 +289,19 @@ Json valid_histograms(const Json& tensors) {
   return out;
 }
 
-std::vector<std::string> swept_units(const std::vector<Record>& records) {
+std::vector<std::string> swept_units(const std::vector<ReportRow>& records) {
   std::vector<std::string> out;
-  for (const Record& r : records) {
+  for (const ReportRow& r : records) {
     if (r.quantized() && std::find(out.begin(), out.end(), r.unit) == out.end())
       out.push_back(r.unit);
   }
   return out;
 }
 
-Json chart_datasets(const std::vector<Record>& records, const Json* tensors) {
+Json chart_datasets(const std::vector<ReportRow>& records, const Json* tensors) {
   Json points = Json::array(), baseline = Json::array(), predictions = Json::array(),
        expected = Json::array(), layers = Json::array(), sensitivity = Json::array();
-  for (const Record& r : records) {
+  for (const ReportRow& r : records) {
     add_sensitivity(sensitivity, r);
     add_layers(layers, r);
     add_predictions(predictions, r);

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/report/record.hpp"
+#include "experiments/report/report_row.hpp"
 #include "formats/format.hpp"
 #include "formats/storage/json.hpp"
 
@@ -16,10 +16,10 @@ namespace numemu::experiments {
 /// ends of y = x; `layers` one bar per row, layer and kind; `steps` the positive values of the
 /// swept formats; `tensors` histograms as given; `grids` the finite values of the swept formats of
 /// at most 10 bits.
-Json chart_datasets(const std::vector<Record>&, const Json* tensors);
+Json chart_datasets(const std::vector<ReportRow>&, const Json* tensors);
 
 /// The units of the quantized rows, each once, in order of appearance.
-std::vector<std::string> swept_units(const std::vector<Record>&);
+std::vector<std::string> swept_units(const std::vector<ReportRow>&);
 
 /// A scalar format of the sweep that is small enough to draw value by value.
 struct SweptFormat {
@@ -32,7 +32,7 @@ struct SweptFormat {
 /// The formats of weights and activations of at most 10 bits, of block formats the element's, each
 /// once: float before int, then by
 /// bits, then by name.
-std::vector<SweptFormat> swept_formats(const std::vector<Record>&);
+std::vector<SweptFormat> swept_formats(const std::vector<ReportRow>&);
 /// Of a format.
 SweptFormat swept_format(const Format&);
 

@@ -12,7 +12,7 @@
 #include "experiments/report/configurations.hpp"
 #include "experiments/report/layer_ranking.hpp"
 #include "experiments/report/number_text.hpp"
-#include "experiments/report/record.hpp"
+#include "experiments/report/report_row.hpp"
 #include "experiments/report/shared_notes.hpp"
 #include "experiments/report/verdicts.hpp"
 #include "formats/joined.hpp"
@@ -24,15 +24,15 @@ namespace {
 std::string percent(double fraction) { return percent_text(fraction) + " %"; }
 
 /// The name, which no other has, with the unit.
-std::string describe(const Record& r) {
+std::string describe(const ReportRow& r) {
   const std::string unit = " on " + short_unit(r.unit);
   return r.name.find(unit) == r.name.npos ? r.name + unit : r.name;
 }
 
-void say_baseline(const std::vector<Record>& records, std::vector<std::string>& out) {
+void say_baseline(const std::vector<ReportRow>& records, std::vector<std::string>& out) {
   std::set<std::string> said;
-  for (const Record& r : records) {
-    const Record* baseline = find_baseline(records, r);
+  for (const ReportRow& r : records) {
+    const ReportRow* baseline = find_baseline(records, r);
     const std::string &net = r.row->point.net, &data = r.row->point.data;
     if (!said.insert(net + '\n' + data).second) continue;
     const std::string what = fmt::format("{} on {}", net.empty() ? "the network" : net,
@@ -96,7 +96,7 @@ void say_losses(const std::vector<Configuration>& all, const Measure& measure,
 }
 
 /// If most of them fail, the headline warns the reader.
-void say_predictions(const std::vector<Record>& records, std::vector<std::string>& out) {
+void say_predictions(const std::vector<ReportRow>& records, std::vector<std::string>& out) {
   const Tally outputs = judge_predictions(records).outputs;
   if (outputs.fails <= outputs.holds) return;
   std::string text =
@@ -107,9 +107,9 @@ void say_predictions(const std::vector<Record>& records, std::vector<std::string
   out.push_back(text + ".");
 }
 
-void say_not_finite(const std::vector<Record>& records, std::vector<std::string>& out) {
+void say_not_finite(const std::vector<ReportRow>& records, std::vector<std::string>& out) {
   std::vector<std::string> outputs, inside;
-  for (const Record& r : records) {
+  for (const ReportRow& r : records) {
     if (r.not_finite) (loses_numbers(r) ? outputs : inside).push_back(r.name);
   }
   if (!outputs.empty())
@@ -122,7 +122,7 @@ void say_not_finite(const std::vector<Record>& records, std::vector<std::string>
 void say_cheapest(const std::vector<Configuration>& all, std::vector<std::string>& out) {
   const Configuration* found = cheapest_safe(all);
   if (!found) return;
-  const Record& best = found->mean;
+  const ReportRow& best = found->mean;
   std::string bits = fmt::format("{:.2f}", *best.mean_bits());
   if (const RowBits& b = best.row->bits; b.weight && b.activation)
     bits += fmt::format(" (weights {:.2f}, activations {:.2f})", *b.weight, *b.activation);
@@ -142,7 +142,7 @@ void say_cheapest(const std::vector<Configuration>& all, std::vector<std::string
 
 }  // namespace
 
-std::vector<std::string> headline(const std::vector<Record>& records) {
+std::vector<std::string> headline(const std::vector<ReportRow>& records) {
   std::vector<std::string> out;
   const std::vector<Configuration> all = configurations(records);
   say_cheapest(all, out);
@@ -191,9 +191,9 @@ std::vector<std::string> prediction_sentences(const Verdicts& v) {
   return out;
 }
 
-std::string conditions(const std::vector<Record>& records) {
+std::string conditions(const std::vector<ReportRow>& records) {
   std::set<std::string> rounding, overflow, scale;
-  for (const Record& r : records) {
+  for (const ReportRow& r : records) {
     for (const auto& [role, name] :
          {std::pair(&r.weight, "weights"), {&r.activation, "activations"}}) {
       if (!role->quantized) continue;

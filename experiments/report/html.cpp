@@ -14,7 +14,7 @@
 #include "experiments/report/escape.hpp"
 #include "experiments/report/headline.hpp"
 #include "experiments/report/layer_ranking.hpp"
-#include "experiments/report/record.hpp"
+#include "experiments/report/report_row.hpp"
 #include "experiments/report/shared_notes.hpp"
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
@@ -145,9 +145,9 @@ constexpr const char* kNoCharts =
     "<code>node</code> and <code>npm</code>, build again (<code>cmake --build</code>) and run "
     "<code>numemu report</code> on the sweep's folder. The rows need not be computed again.</p>";
 
-std::string subject(const std::vector<Record>& records) {
+std::string subject(const std::vector<ReportRow>& records) {
   std::set<std::string> nets, data;
-  for (const Record& r : records) {
+  for (const ReportRow& r : records) {
     if (const std::string& net = r.row->point.net; !net.empty()) nets.insert(net);
     if (const std::string& set = r.row->point.data; !set.empty()) data.insert(set);
   }
@@ -164,9 +164,9 @@ std::string facts(const Json& experiment) {
                                file.seed ? fmt::format("{}", *file.seed) : "", file.version));
 }
 
-std::string facts(const std::vector<Record>& records) {
+std::string facts(const std::vector<ReportRow>& records) {
   std::set<std::string> versions, seeds;
-  for (const Record& r : records) {
+  for (const ReportRow& r : records) {
     if (!r.row->version.empty()) versions.insert(r.row->version);
     if (r.seed) seeds.insert(fmt::format("{:.0f}", *r.seed));
   }
@@ -182,13 +182,13 @@ std::string facts(const std::vector<Record>& records) {
   return html_text(out);
 }
 
-std::string role_words(const RoleRecord& role) {
+std::string role_words(const ReportRole& role) {
   if (!role.quantized) return "float32";
   return fmt::format("{} ({}, {}, {} per {})", role.format, role.rounding, role.overflow,
                      role.scale, role.granularity);
 }
 
-std::string point_words(const Record& r) {
+std::string point_words(const ReportRow& r) {
   std::string out = fmt::format("weights {}; activations {}; unit {}", role_words(r.weight),
                                 role_words(r.activation), r.unit);
   for (const std::string& more : {r.other, r.settings, r.not_finite_words()})
@@ -197,9 +197,9 @@ std::string point_words(const Record& r) {
 }
 
 /// "Predictions leave out what these units' arithmetic adds: ...": part of a caption.
-std::string ignored_words(const std::vector<Record>& records) {
+std::string ignored_words(const std::vector<ReportRow>& records) {
   std::vector<std::string> units;
-  for (const Record& r : records) {
+  for (const ReportRow& r : records) {
     const std::string unit = short_unit(r.unit);
     if (r.unit_ignored() && std::find(units.begin(), units.end(), unit) == units.end())
       units.push_back(unit);
@@ -210,11 +210,11 @@ std::string ignored_words(const std::vector<Record>& records) {
 }
 
 /// What the drop-down list of points offers: rows that have layers to draw.
-Json point_choices(const std::vector<Record>& records, const Json& layers) {
+Json point_choices(const std::vector<ReportRow>& records, const Json& layers) {
   std::set<std::size_t> drawn;
   for (const Json& layer : layers) drawn.insert(layer["i"].get<std::size_t>());
   Json out = Json::array();
-  for (const Record& r : records) {
+  for (const ReportRow& r : records) {
     if (!drawn.contains(r.position)) continue;
     out.push_back({{"i", r.position},
                    {"text", fmt::format("{}: {}, {}", r.position + 1, r.label, short_unit(r.unit))},
@@ -224,14 +224,14 @@ Json point_choices(const std::vector<Record>& records, const Json& layers) {
 }
 
 /// The words of charts that are about what the rows are judged by.
-CaptionWords measure_words(const std::vector<Record>& records) {
+CaptionWords measure_words(const std::vector<ReportRow>& records) {
   const Measure& measure = measure_of(records);
   return {{"figure", capitalised(measure.words)},
           {"axis", measure.title},
           {"better", measure.falls ? "less" : "more"}};
 }
 
-std::string worded(std::string_view chart, const std::vector<Record>& records) {
+std::string worded(std::string_view chart, const std::vector<ReportRow>& records) {
   std::string text(chart);
   for (const auto& [name, words] : measure_words(records)) {
     const std::string mark = "{" + name + "}";
@@ -241,12 +241,12 @@ std::string worded(std::string_view chart, const std::vector<Record>& records) {
   return text;
 }
 
-Json page_data(const std::vector<Record>& records, Json datasets, Json experiment,
+Json page_data(const std::vector<ReportRow>& records, Json datasets, Json experiment,
                const std::vector<Asset>& charts) {
   Json out;
   out["units"] = swept_units(records);
   out["choices"] = point_choices(records, datasets["layers"]);
-  const Record* chosen = cheapest_safe(records);
+  const ReportRow* chosen = cheapest_safe(records);
   out["chosen"] = chosen ? Json(chosen->position) : Json();
   for (const Asset& chart : charts)
     out["charts"][std::string(chart.name)] = Json::parse(worded(chart.text, records));
@@ -265,7 +265,7 @@ std::string unit_control(const std::vector<std::string>& units) {
       options);
 }
 
-CaptionWords caption_words(const std::vector<Record>& records) {
+CaptionWords caption_words(const std::vector<ReportRow>& records) {
   CaptionWords words = measure_words(records);
   words["conditions"] = capitalised(conditions(records));
   words["ignored"] = ignored_words(records);
@@ -273,7 +273,7 @@ CaptionWords caption_words(const std::vector<Record>& records) {
 }
 
 /// Without those of predictions where rows have none.
-std::vector<Asset> charts_for(const std::vector<Record>& records, const ReportAssets& assets) {
+std::vector<Asset> charts_for(const std::vector<ReportRow>& records, const ReportAssets& assets) {
   std::vector<Asset> charts = assets.charts;
   if (!any_predictions(records))
     std::erase_if(charts, [](const Asset& chart) {
@@ -315,7 +315,7 @@ void add_drawn(std::vector<DrawnFigure>& out, const std::vector<Asset>& charts,
   }
 }
 
-std::string figures_section(const std::vector<Record>& records, const ReportAssets& assets,
+std::string figures_section(const std::vector<ReportRow>& records, const ReportAssets& assets,
                             const Json& datasets) {
   if (assets.libraries.empty()) return kNoCharts;
   std::vector<std::string> absent;
@@ -343,7 +343,7 @@ std::string citation_section(const ReportInput& input) {
          "</pre>\n</details>\n</section>\n";
 }
 
-std::string page_scripts(const std::vector<Record>& records, const Json& datasets,
+std::string page_scripts(const std::vector<ReportRow>& records, const Json& datasets,
                          const Json& experiment, const ReportAssets& assets) {
   const std::string own = "<script>" + html_script(assets.script) + "</script>";
   if (assets.libraries.empty()) return own;
@@ -386,7 +386,7 @@ std::string fill_template(std::string_view page,
 }
 
 std::string render_html(const ReportInput& input, const ReportAssets& assets) {
-  const std::vector<Record> records = read_records(*input.rows, input.folder);
+  const std::vector<ReportRow> records = report_rows(*input.rows, input.folder);
   const Verdicts verdicts = judge_predictions(records);
   const Json datasets = chart_datasets(records, input.tensors),
              experiment = experiment_charts(input.experiment);
@@ -424,7 +424,7 @@ std::string render_html(const ReportInput& input, const ReportAssets& assets) {
 }
 
 Json paper_page(const ReportInput& input, const ReportAssets& assets) {
-  const std::vector<Record> records = read_records(*input.rows, input.folder);
+  const std::vector<ReportRow> records = report_rows(*input.rows, input.folder);
   const Json datasets = chart_datasets(records, input.tensors),
              experiment = experiment_charts(input.experiment);
   std::vector<DrawnFigure> drawn = drawn_of_experiment(experiment);

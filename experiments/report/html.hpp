@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "experiments/engine/experiment_file.hpp"
-#include "experiments/report/record.hpp"
 #include "experiments/report/report.hpp"
+#include "experiments/report/report_row.hpp"
 #include "experiments/report/verdicts.hpp"
 
 namespace numemu::experiments {
@@ -40,16 +40,16 @@ struct ExperimentFigures {
 /// sentences, findings, tables, settings; "" for null. Missing and mistyped parts are left out.
 std::string experiment_section(const Json* experiment, const ExperimentFigures& = {});
 /// The sortable table of all points.
-std::string points_table(const std::vector<Record>&);
+std::string points_table(const std::vector<ReportRow>&);
 /// What was predicted, how often it held; every refused tensor and every failed prediction.
 std::string verdict_tables(const Verdicts&);
 
-std::string notes_section(const std::vector<Record>&);  ///< by kind, folded; after the figures
+std::string notes_section(const std::vector<ReportRow>&);  ///< by kind, folded; after the figures
 /// The first section: headline, the best points (or the ranking of layers), points
 /// whose outputs are not finite, notes.
-std::string answer_section(const std::vector<Record>&);
+std::string answer_section(const std::vector<ReportRow>&);
 /// The gate's sentences; "" without a gate.
-std::string gate_paragraph(const std::vector<Record>&, const std::string& unfinished);
+std::string gate_paragraph(const std::vector<ReportRow>&, const std::string& unfinished);
 
 /// Texts by the placeholder of a caption that they replace.
 using CaptionWords = std::map<std::string, std::string>;

@@ -12,7 +12,7 @@
 #include "experiments/report/html_cells.hpp"
 #include "experiments/report/layer_ranking.hpp"
 #include "experiments/report/pairs.hpp"
-#include "experiments/report/record.hpp"
+#include "experiments/report/report_row.hpp"
 #include "experiments/report/shared_notes.hpp"
 #include "experiments/report/verdicts.hpp"
 #include "formats/storage/json.hpp"
@@ -48,7 +48,7 @@ const char* answer_words(Verdict little) {
 }
 
 /// The value alone, with its measure where the table is headed by another one.
-std::string value_cell(const Record& r, const Measure& heading) {
+std::string value_cell(const ReportRow& r, const Measure& heading) {
   const JudgedFigure& judged = r.judged;
   return html_number_cell(judged.value, html_figure(*judged.measure, judged.value) +
                                             (judged.measure == &heading || !judged.value
@@ -58,7 +58,7 @@ std::string value_cell(const Record& r, const Measure& heading) {
 }
 
 /// What a row reached, and its change from float32: two cells.
-std::string result_cells(const Record& r, const Measure& heading) {
+std::string result_cells(const ReportRow& r, const Measure& heading) {
   return value_cell(r, heading) + html_change_cell(r);
 }
 
@@ -68,7 +68,7 @@ std::vector<std::string> result_titles(const Measure& measure) {
 
 /// The cells of a configuration: of several seeds the mean, and the range of the change over them.
 std::string result_cells(const Configuration& c, const Measure& heading) {
-  const Record& r = c.mean;
+  const ReportRow& r = c.mean;
   if (c.rows.size() < 2) return result_cells(r, heading);
   const auto [least, most] = c.losses();
   const Measure& measure = *r.judged.measure;
@@ -85,8 +85,8 @@ std::string result_cells(const Configuration& c, const Measure& heading) {
 
 /// The prediction, marked where it fails for more seeds than it holds for.
 std::string judged_prediction_cell(const Configuration& c) {
-  std::vector<Record> rows;
-  for (const Record* r : c.rows) rows.push_back(*r);
+  std::vector<ReportRow> rows;
+  for (const ReportRow* r : c.rows) rows.push_back(*r);
   const Tally outputs = judge_predictions(rows).outputs;
   const std::string cell = html_predicted_cell(c.mean);
   if (outputs.fails <= outputs.holds) return cell;
@@ -127,7 +127,7 @@ std::string best_table(const std::vector<Configuration>& all, const Measure& mea
   out += html_table_start("Best points", titles);
   const Configuration* safe = cheapest_safe(all);
   for (const Configuration* c : best.points) {
-    const Record& r = c->mean;
+    const ReportRow& r = c->mean;
     const RowBits& bits = r.row->bits;
     const Verdict little = loses_little(*c);
     out +=
@@ -146,13 +146,13 @@ std::string best_table(const std::vector<Configuration>& all, const Measure& mea
   return out + kTableEnd;
 }
 
-std::string not_finite_table(const std::vector<Record>& records) {
-  std::vector<const Record*> lost;
-  for (const Record& r : records) {
+std::string not_finite_table(const std::vector<ReportRow>& records) {
+  std::vector<const ReportRow*> lost;
+  for (const ReportRow& r : records) {
     if (r.not_finite) lost.push_back(&r);
   }
   if (lost.empty()) return "";
-  std::stable_sort(lost.begin(), lost.end(), [](const Record* a, const Record* b) {
+  std::stable_sort(lost.begin(), lost.end(), [](const ReportRow* a, const ReportRow* b) {
     return a->judged.loss().value_or(0) > b->judged.loss().value_or(0);
   });
   std::vector<std::string> titles = {"Configuration"};
@@ -161,7 +161,7 @@ std::string not_finite_table(const std::vector<Record>& records) {
   titles.emplace_back("Where and why");
   std::string out = "<h2 id=\"h-lost\">NaN and infinite values</h2>\n" +
                     html_table_start("Outputs that are not finite", titles);
-  for (const Record* r : lost) {
+  for (const ReportRow* r : lost) {
     out += fmt::format("<tr><th scope=\"row\">{}</th>", html_text(r->name)) +
            result_cells(*r, measure) + "<td class=\"why\">";
     for (const std::string& sentence : not_finite_sentences(*r->row))
@@ -194,7 +194,7 @@ std::string loss_lists(const std::vector<Configuration>& all, const Measure& mea
                                   : "");
 }
 
-std::string ranking_cell(const Record* r) {
+std::string ranking_cell(const ReportRow* r) {
   if (!r) return html_number_cell(std::nullopt, kNone);
   const std::string change = html_figure(*r->judged.measure, r->judged.difference, true);
   if (loses_numbers(*r))
@@ -213,7 +213,7 @@ std::string ranking_table(const LayerRanking& ranking) {
     out +=
         fmt::format("<tr{}><td>{}</td><th scope=\"row\">{}</th>", all ? " class=\"baseline\"" : "",
                     all ? "" : fmt::format("{}", ++place), html_text(layer.name));
-    for (const Record* cell : layer.cells) out += ranking_cell(cell);
+    for (const ReportRow* cell : layer.cells) out += ranking_cell(cell);
     out += "</tr>";
   }
   return fmt::format("<h2 id=\"h-ranking\">{}</h2>\n{}{}<p class=\"facts\">{}</p>",
@@ -222,11 +222,11 @@ std::string ranking_table(const LayerRanking& ranking) {
 
 }  // namespace
 
-std::string gate_paragraph(const std::vector<Record>& records, const std::string& unfinished) {
+std::string gate_paragraph(const std::vector<ReportRow>& records, const std::string& unfinished) {
   return paragraph(gate_sentences(records, unfinished));
 }
 
-std::string answer_section(const std::vector<Record>& records) {
+std::string answer_section(const std::vector<ReportRow>& records) {
   std::string out;
   if (asks_for_layers(records)) {
     const LayerRanking ranking = rank_layers(records);
@@ -240,7 +240,7 @@ std::string answer_section(const std::vector<Record>& records) {
   return out;
 }
 
-std::string notes_section(const std::vector<Record>& records) {
+std::string notes_section(const std::vector<ReportRow>& records) {
   std::string out;
   for (const std::vector<SharedNote>& kind : by_kind(shared_notes(records))) {
     std::vector<std::string> lines;

@@ -11,7 +11,7 @@
 #include "experiments/report/headline.hpp"
 #include "experiments/report/html.hpp"
 #include "experiments/report/number_text.hpp"
-#include "experiments/report/record.hpp"
+#include "experiments/report/report_row.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
@@ -79,7 +79,7 @@ std::string html_figure(const Measure& measure, const std::optional<double>& x, 
                      shown_decimals(measure.factor * x.value_or(0), measure.digits), change);
 }
 
-std::string html_change_cell(const Record& r) {
+std::string html_change_cell(const ReportRow& r) {
   const JudgedFigure& judged = r.judged;
   std::string out = html_figure(*judged.measure, judged.difference, true);
   if (judged.difference_low && judged.difference_high &&
@@ -93,7 +93,7 @@ std::string html_change_title(const Measure& measure) {
   return measure.factor == 100 ? ">Change, points" : ">Change";
 }
 
-std::string html_measured_cell(const Record& r) {
+std::string html_measured_cell(const ReportRow& r) {
   if (!r.sqnr_db && r.not_finite) return "<td class=\"n lost\" data-v=\"-1e9\">NaN</td>";
   if (r.is_float32() && r.difference) return "<td class=\"n\" data-v=\"1e9\">∞</td>";
   std::string text = html_number(r.sqnr_db, 1);
@@ -104,7 +104,7 @@ std::string html_measured_cell(const Record& r) {
   return html_number_cell(r.sqnr_db, text);
 }
 
-std::string html_predicted_cell(const Record& r) {
+std::string html_predicted_cell(const ReportRow& r) {
   std::string text = html_number(r.predicted_sqnr_db, 1);
   if (!r.predicted_sqnr_db && !r.left_out.empty())
     text += fmt::format(" <small class=\"why\">{}</small>", html_text(r.left_out));
@@ -113,7 +113,7 @@ std::string html_predicted_cell(const Record& r) {
   return html_number_cell(r.predicted_sqnr_db, text);
 }
 
-std::string html_gained_cell(const Record& r) {
+std::string html_gained_cell(const ReportRow& r) {
   std::string text = html_number(r.gained_db, 1);
   if (r.predicted_gained_db)
     text += fmt::format(" <small>predicted {}</small>", html_number(r.predicted_gained_db, 1));
@@ -234,7 +234,7 @@ std::string failed_table(const std::vector<FailedPrediction>& failed) {
 
 }  // namespace
 
-std::string points_table(const std::vector<Record>& records) {
+std::string points_table(const std::vector<ReportRow>& records) {
   const std::vector<ShownColumn> columns = shown_columns(records, Medium::html);
   std::string out = "<table id=\"points\"><thead><tr>";
   for (const ShownColumn& column : columns) {
@@ -242,7 +242,7 @@ std::string points_table(const std::vector<Record>& records) {
                        column.numeric ? " class=\"n\"" : "", html_text(column.title));
   }
   out += "</tr></thead>\n<tbody>\n";
-  for (const Record& record : records) {
+  for (const ReportRow& record : records) {
     out += record.quantized() ? "<tr>" : "<tr class=\"baseline\">";
     for (const ShownColumn& column : columns) out += column.cell(record);
     out += "</tr>\n";

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "experiments/report/record.hpp"
+#include "experiments/report/report_row.hpp"
 
 namespace numemu::experiments {
 
@@ -30,16 +30,16 @@ std::string html_share(const std::optional<double>& x, const std::optional<doubl
 /// A number of a measure as its tables show it; of a change with its sign.
 std::string html_figure(const Measure&, const std::optional<double>& x, bool change = false);
 /// The change of what a row is judged by, with its 95 % interval in small print.
-std::string html_change_cell(const Record&);
+std::string html_change_cell(const ReportRow&);
 /// ">Change, points"
 std::string html_change_title(const Measure&);
 /// The measured SQNR of a row: "NaN" where its outputs are not finite, an infinity where float32 is
 /// reproduced.
-std::string html_measured_cell(const Record&);
+std::string html_measured_cell(const ReportRow&);
 /// The predicted one; kNone with the reason where the row gives one, and what it leaves out.
-std::string html_predicted_cell(const Record&);
+std::string html_predicted_cell(const ReportRow&);
 /// The measured SQNR at the best common gain of the outputs, with the predicted one in small print.
-std::string html_gained_cell(const Record&);
+std::string html_gained_cell(const ReportRow&);
 /// The start of a table that scrolls by itself; a title that begins with '>' heads numbers.
 std::string html_table_start(const std::string& label, const std::vector<std::string>& titles,
                              const std::string& attributes = "");

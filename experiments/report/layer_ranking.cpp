@@ -20,14 +20,14 @@ const char* const kAsItIs = "the recipe as it is";
 
 /// A row that changes one layer, and the row without that change (null: float32).
 struct Change {
-  const Record* record = nullptr;
-  const Record* base = nullptr;
+  const ReportRow* record = nullptr;
+  const ReportRow* base = nullptr;
   std::string layer, format;
   bool wide = false;
 };
 
 /// NaN and infinite outputs as a fraction of all, on the test samples or else the calibration's.
-double lost_share(const Record& r) {
+double lost_share(const ReportRow& r) {
   const LostNumbers* const lost = r.row->not_finite ? r.row->not_finite->counted() : nullptr;
   if (!lost) return 0;
   return static_cast<double>(lost->outputs.lost()) /
@@ -36,14 +36,14 @@ double lost_share(const Record& r) {
 
 /// Smaller is worse. Of layers that lose numbers, that of a loss which is no number is worst; of a
 /// tuned network accuracy has no say, which compares with another network.
-std::tuple<bool, double, double, double> order_of(const Record& r) {
+std::tuple<bool, double, double, double> order_of(const ReportRow& r) {
   if (!loses_numbers(r)) return {true, 0, 0, r.sqnr_db.value_or(HUGE_VAL)};
   return {false, r.is_tuned() ? 0 : -r.judged.loss().value_or(HUGE_VAL), -lost_share(r), 0};
 }
 
 bool is_all(const RankedLayer& layer) { return layer.name == layer_words("*"); }
 
-const Json* layer_rules_of(const Record& r) {
+const Json* layer_rules_of(const ReportRow& r) {
   const Json* rules = r.row ? json_at(r.row->point.recipe, {"layers"}) : nullptr;
   return rules && rules->is_array() ? rules : nullptr;
 }
@@ -64,13 +64,13 @@ std::string rule_formats(const Json& rule) {
 
 /// Rows whose recipe is that of one other row and one rule of `layers` more; empty where those
 /// other rows are several.
-std::vector<Change> changes_of_recipe(const std::vector<Record>& records) {
-  std::map<std::string, const Record*> whole;
-  for (const Record& r : records) {
+std::vector<Change> changes_of_recipe(const std::vector<ReportRow>& records) {
+  std::map<std::string, const ReportRow*> whole;
+  for (const ReportRow& r : records) {
     if (layer_rules_of(r)) whole.emplace(point_json(*r.row).dump(-1, Json::NotUtf8::replace), &r);
   }
   std::vector<Change> out;
-  for (const Record& r : records) {
+  for (const ReportRow& r : records) {
     const Json* rules = layer_rules_of(r);
     if (!rules || rules->empty() || !r.only_in.empty()) continue;
     const Json& rule = rules->back();
@@ -86,18 +86,18 @@ std::vector<Change> changes_of_recipe(const std::vector<Record>& records) {
   return out;
 }
 
-std::vector<Change> changes_of(const std::vector<Record>& records) {
+std::vector<Change> changes_of(const std::vector<ReportRow>& records) {
   std::vector<Change> out = changes_of_recipe(records);
   if (out.size() > 1) return out;
   out.clear();
-  for (const Record& r : records) {
+  for (const ReportRow& r : records) {
     if (!r.only_in.empty()) out.push_back({&r, nullptr, r.only_in, r.formats(), false});
   }
   return out;
 }
 
 /// None of a tuned network, whose accuracy compares with another one than its SQNR.
-std::string loss_words(const Record& r, const Record* base) {
+std::string loss_words(const ReportRow& r, const ReportRow* base) {
   const Measure& measure = *r.judged.measure;
   if (!r.judged.difference || r.is_tuned()) return "";
   const bool share = measure.relative && r.judged.baseline && *r.judged.baseline != 0;
@@ -121,7 +121,7 @@ std::string loss_words(const Record& r, const Record* base) {
 }
 
 /// "14.1 dB (-2.0), -0.42 points (-0.20)": in brackets the change from `base`, if there is one.
-std::string effect(const Record& r, const Record* base = nullptr) {
+std::string effect(const ReportRow& r, const ReportRow* base = nullptr) {
   if (loses_numbers(r)) return "NaN or infinite outputs" + loss_words(r, base);
   if (!r.sqnr_db) return "no noise" + loss_words(r, base);
   std::string out = fmt::format("{:.1f} dB", *r.sqnr_db);
@@ -130,7 +130,7 @@ std::string effect(const Record& r, const Record* base = nullptr) {
 }
 
 /// Whether the 95 % intervals of two measured SQNRs leave open which one is lower.
-bool too_close(const Record& a, const Record& b) {
+bool too_close(const ReportRow& a, const ReportRow& b) {
   if (loses_numbers(a) || loses_numbers(b) || !a.sqnr_db || !b.sqnr_db) return false;
   if (!a.sqnr_error_db || !b.sqnr_error_db) return false;
   return std::abs(*a.sqnr_db - *b.sqnr_db) <=
@@ -139,19 +139,19 @@ bool too_close(const Record& a, const Record& b) {
 
 std::string sentence(const LayerRanking& ranking, std::size_t c) {
   const RankedLayer* first = nullptr;
-  const Record* all = nullptr;
+  const ReportRow* all = nullptr;
   for (const RankedLayer& layer : ranking.layers) {
-    const Record* cell = layer.cells[c];
+    const ReportRow* cell = layer.cells[c];
     if (cell && is_all(layer)) all = cell;
     if (cell && !is_all(layer) && (!first || comes_first(*cell, *first->cells[c], ranking.wide[c])))
       first = &layer;
   }
   if (!first) return "";
-  const Record& lead = *first->cells[c];
+  const ReportRow& lead = *first->cells[c];
   const bool lost = loses_numbers(lead) && !ranking.wide[c];
   std::vector<std::string> close, also;
   for (const RankedLayer& layer : ranking.layers) {
-    const Record* cell = layer.cells[c];
+    const ReportRow* cell = layer.cells[c];
     if (!cell || &layer == first || is_all(layer)) continue;
     if (too_close(lead, *cell)) close.push_back(layer.name);
     if (loses_numbers(*cell)) also.push_back(layer.name + loss_words(*cell, ranking.base));
@@ -183,27 +183,27 @@ bool all_wide(const LayerRanking& ranking) {
 
 }  // namespace
 
-bool loses_numbers(const Record& r) { return r.not_finite && (!r.sqnr_db || lost_share(r) > 0); }
+bool loses_numbers(const ReportRow& r) { return r.not_finite && (!r.sqnr_db || lost_share(r) > 0); }
 
-bool comes_first(const Record& a, const Record& b, bool wide) {
+bool comes_first(const ReportRow& a, const ReportRow& b, bool wide) {
   return wide ? order_of(b) < order_of(a) : order_of(a) < order_of(b);
 }
 
-bool asks_for_layers(const std::vector<Record>& records) {
+bool asks_for_layers(const std::vector<ReportRow>& records) {
   const std::size_t alone = changes_of(records).size();
   std::size_t quantized = 0;
-  for (const Record& r : records) quantized += r.quantized();
+  for (const ReportRow& r : records) quantized += r.quantized();
   return alone > 1 && 2 * alone > quantized;
 }
 
-LayerRanking rank_layers(const std::vector<Record>& records) {
+LayerRanking rank_layers(const std::vector<ReportRow>& records) {
   LayerRanking out;
   const std::vector<Change> changes = changes_of(records);
   if (changes.empty()) return out;
   out.base = changes.front().base;
   out.unit = short_unit(changes.front().record->unit);
   for (const Change& change : changes) {
-    const Record& r = *change.record;
+    const ReportRow& r = *change.record;
     if (short_unit(r.unit) != out.unit) out.unit.clear();
     // A format, and the unit or seed where rows of one layer differ in them.
     const std::string short_label = r.short_label(), layer = layer_words(change.layer);
@@ -225,14 +225,14 @@ LayerRanking rank_layers(const std::vector<Record>& records) {
   std::stable_sort(out.layers.begin(), out.layers.end(),
                    [&](const RankedLayer& a, const RankedLayer& b) {
                      if (is_all(a) != is_all(b)) return is_all(b);
-                     const Record *of_a = a.cells[0], *of_b = b.cells[0];
+                     const ReportRow *of_a = a.cells[0], *of_b = b.cells[0];
                      if (!of_a || !of_b) return of_a && !of_b;
                      return comes_first(*of_a, *of_b, out.wide[0]);
                    });
   return out;
 }
 
-std::string ranking_question(const std::vector<Record>& records) {
+std::string ranking_question(const std::vector<ReportRow>& records) {
   const LayerRanking ranking = rank_layers(records);
   if (!ranking.base) return "which layer breaks first";
   return all_wide(ranking) ? "which layer is worth keeping wide"
@@ -245,7 +245,7 @@ std::string ranking_title(const LayerRanking& ranking) {
 }
 
 std::string ranking_rule(const LayerRanking& ranking) {
-  const Record* any = ranking.base;
+  const ReportRow* any = ranking.base;
   if (!any && !ranking.layers.empty()) any = ranking.layers[0].cells[0];
   const bool tuned = any && any->is_tuned();
   const Measure& measure = any ? *any->judged.measure : *judged_of({}).measure;

@@ -14,8 +14,8 @@
 #include "experiments/report/layer_ranking.hpp"
 #include "experiments/report/number_text.hpp"
 #include "experiments/report/pairs.hpp"
-#include "experiments/report/record.hpp"
 #include "experiments/report/report.hpp"
+#include "experiments/report/report_row.hpp"
 #include "experiments/report/shared_notes.hpp"
 #include "experiments/report/verdicts.hpp"
 #include "formats/storage/atomic_file.hpp"
@@ -94,14 +94,14 @@ std::string experiment_part(const ExperimentFile& experiment) {
   return out + "\n";
 }
 
-std::string points_part(const std::vector<Record>& records) {
+std::string points_part(const std::vector<ReportRow>& records) {
   const std::vector<ShownColumn> columns = shown_columns(records, Medium::markdown);
   std::vector<std::string> cells;
   for (const ShownColumn& column : columns) cells.push_back(column.title);
   std::string out = table_line(cells) + "|";
   for (const ShownColumn& column : columns) out += column.numeric ? "--:|" : "---|";
   out += "\n";
-  for (const Record& r : records) {
+  for (const ReportRow& r : records) {
     cells.clear();
     for (const ShownColumn& column : columns) cells.push_back(column.cell(r));
     out += table_line(cells);
@@ -109,7 +109,7 @@ std::string points_part(const std::vector<Record>& records) {
   return out;
 }
 
-std::string rows_part(const std::vector<Record>& records) {
+std::string rows_part(const std::vector<ReportRow>& records) {
   const Verdicts verdicts = judge_predictions(records);
   const bool layers = asks_for_layers(records);
   std::string out =
@@ -146,7 +146,7 @@ std::string rows_part(const std::vector<Record>& records) {
 }  // namespace
 
 void write_markdown(const ReportInput& input, const std::string& path) {
-  const std::vector<Record> records = read_records(*input.rows, input.folder);
+  const std::vector<ReportRow> records = report_rows(*input.rows, input.folder);
   const bool answers = input.experiment && input.experiment->is_object();
   std::string out = answers ? experiment_part(read_experiment(*input.experiment)) : "";
   if (!answers || !records.empty()) out += rows_part(records);

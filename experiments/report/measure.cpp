@@ -10,7 +10,7 @@
 
 #include "experiments/report/configurations.hpp"
 #include "experiments/report/number_text.hpp"
-#include "experiments/report/record.hpp"
+#include "experiments/report/report_row.hpp"
 
 namespace numemu::experiments {
 namespace {

@@ -39,7 +39,7 @@ void flatten(const Json& value, const std::string& path, Keys& out) {
 }
 
 /// Of the point and its recipe, whose names are not in the keys; layers are one key.
-Keys keys_of(const Record& r) {
+Keys keys_of(const ReportRow& r) {
   Keys out;
   if (!r.row->version.empty()) out[kVersion] = r.row->version;
   const Json point = point_json(*r.row);
@@ -234,7 +234,7 @@ void tell_apart(std::vector<std::string>& texts, const std::vector<Keys>& all, c
 
 }  // namespace
 
-std::vector<std::vector<std::size_t>> same_but_seed(const std::vector<Record>& records) {
+std::vector<std::vector<std::size_t>> same_but_seed(const std::vector<ReportRow>& records) {
   std::vector<Rows> out;
   std::map<Keys, std::size_t> known;  // without seed -> place in out
   std::set<Keys> said;
@@ -252,10 +252,10 @@ std::vector<std::vector<std::size_t>> same_but_seed(const std::vector<Record>& r
   return out;
 }
 
-void name_records(std::vector<Record>& records, bool seeds) {
+void name_rows(std::vector<ReportRow>& records, bool seeds) {
   std::vector<Keys> all;
   std::vector<std::string> names;
-  for (const Record& r : records) {
+  for (const ReportRow& r : records) {
     all.push_back(keys_of(r));
     if (!seeds) drop_seeds(all.back());
     names.push_back(r.short_label());

@@ -27,7 +27,7 @@ constexpr double kTail = 0.025;
 constexpr std::int64_t kMostBlocks = 100;
 
 /// Where it is the same, two rows saw the same samples.
-std::string identity_of_samples(const Record& r) {
+std::string identity_of_samples(const ReportRow& r) {
   const RowPoint& point = r.row->point;
   return fmt::format("{}\n{}\n{}\n{}", point.net, point.data, point.images,
                      point.eval_images.value_or(-1));
@@ -40,7 +40,7 @@ struct Samples {
   std::string why_none;
 };
 
-Samples samples_of(const Record& r) {
+Samples samples_of(const ReportRow& r) {
   Samples out;
   const Measure& measure = *r.judged.measure;
   if (r.row->answers && measure.is_top1()) {
@@ -68,7 +68,7 @@ struct Pair {
 };
 
 /// Why the two cannot be compared at one seed; "" where they can.
-std::string why_not(const Record& a, const Record& b, const Pair& pair) {
+std::string why_not(const ReportRow& a, const ReportRow& b, const Pair& pair) {
   if (identity_of_samples(a) != identity_of_samples(b)) return "measured on other samples";
   for (const Samples* const side : {&pair.b, &pair.a}) {
     if (!side->why_none.empty()) return side->why_none;
@@ -86,9 +86,9 @@ std::vector<Pair> pairs_of(const Configuration& a, const Configuration& b, std::
   std::vector<Pair> out;
   if (a.mean.judged.measure != b.mean.judged.measure) why = "judged by another metric";
   if (a.rows.size() != b.rows.size()) why = "measured with other seeds";
-  for (const Record* const row : a.rows) {
+  for (const ReportRow* const row : a.rows) {
     if (!why.empty()) return {};
-    const auto other = std::ranges::find(b.rows, row->seed, &Record::seed);
+    const auto other = std::ranges::find(b.rows, row->seed, &ReportRow::seed);
     if (other == b.rows.end()) {
       why = "measured with other seeds";
     } else {
@@ -257,7 +257,7 @@ bool any_samples(const std::vector<const Configuration*>& all) {
 std::vector<std::string> best_of_widths(const std::vector<Configuration>& all) {
   std::map<std::pair<std::string, int>, std::vector<const Configuration*>> widths;
   for (const Configuration& c : all) {
-    const Record& r = c.mean;
+    const ReportRow& r = c.mean;
     if (!r.weight.quantized || !r.activation.quantized || !c.loss()) continue;
     if (r.weight.bits && r.weight.bits == r.activation.bits)
       widths[{r.row->point.net + '\n' + r.row->point.data + '\n' + r.judged.measure->name,

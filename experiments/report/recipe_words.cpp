@@ -6,7 +6,7 @@
 #include "emu/unit/catalogue/models.hpp"
 #include "experiments/predict/unit_errors.hpp"
 #include "experiments/report/names.hpp"
-#include "experiments/report/record.hpp"
+#include "experiments/report/report_row.hpp"
 #include "formats/call_text.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json.hpp"

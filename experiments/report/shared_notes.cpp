@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "experiments/report/record.hpp"
+#include "experiments/report/report_row.hpp"
 #include "formats/joined.hpp"
 
 namespace numemu::experiments {
 
-std::vector<SharedNote> shared_notes(const std::vector<Record>& records) {
+std::vector<SharedNote> shared_notes(const std::vector<ReportRow>& records) {
   std::vector<SharedNote> out;
-  for (const Record& r : records) {
+  for (const ReportRow& r : records) {
     const std::vector<std::string>&notes = r.row->notes, &kinds = r.row->note_kinds;
     for (std::size_t i = 0; i < notes.size(); ++i) {
       const auto found = std::ranges::find(out, notes[i], &SharedNote::text);

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/report/record.hpp"
+#include "experiments/report/report_row.hpp"
 
 namespace numemu::experiments {
 
@@ -15,7 +15,7 @@ struct SharedNote {
   std::string kind = "other";  ///< policies::NoteKind; "other" in rows of earlier programs
 };
 /// The notes of all rows, each once, in order of appearance.
-std::vector<SharedNote> shared_notes(const std::vector<Record>&);
+std::vector<SharedNote> shared_notes(const std::vector<ReportRow>&);
 /// The notes of each kind, in order of appearance. One whose kind is "other" stands alone.
 std::vector<std::vector<SharedNote>> by_kind(const std::vector<SharedNote>&);
 /// "int8 on exact; int4 on exact and 3 more": names hold commas.

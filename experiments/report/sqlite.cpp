@@ -107,7 +107,8 @@ std::string placeholders(std::size_t n) {
 /// One table with a line for every item of each row.
 template <class T>
 void write_items(Database& database, const std::string& table, const std::vector<Field<T>>& fields,
-                 const std::vector<Record>& records, const std::vector<T>& (*items)(const Row&)) {
+                 const std::vector<ReportRow>& records,
+                 const std::vector<T>& (*items)(const Row&)) {
   std::string columns = "position INTEGER NOT NULL REFERENCES rows(position)";
   for (const Field<T>& field : fields) {
     columns += fmt::format(", {} {}", field.name, field.is_text ? "TEXT" : "REAL");
@@ -115,7 +116,7 @@ void write_items(Database& database, const std::string& table, const std::vector
   database.run(fmt::format("CREATE TABLE {} ({})", table, columns));
   const std::string insert =
       fmt::format("INSERT INTO {} VALUES ({})", table, placeholders(fields.size() + 1));
-  for (const Record& record : records) {
+  for (const ReportRow& record : records) {
     for (const T& item : items(*record.row)) {
       std::vector<ReportCell> cells = {static_cast<double>(record.position)};
       for (const Field<T>& field : fields) cells.push_back(field.value(item));
@@ -127,7 +128,7 @@ void write_items(Database& database, const std::string& table, const std::vector
 const std::vector<RowLayer>& layers_of(const Row& row) { return row.layers; }
 const std::vector<RowTensor>& tensors_of(const Row& row) { return row.predicted.tensors; }
 
-void write_rows(Database& database, const std::vector<Record>& records) {
+void write_rows(Database& database, const std::vector<ReportRow>& records) {
   std::string columns = "position INTEGER PRIMARY KEY";
   const std::vector<Column> exported = exported_columns(records);
   for (const Column& column : exported) {
@@ -138,7 +139,7 @@ void write_rows(Database& database, const std::vector<Record>& records) {
   database.run(fmt::format("CREATE TABLE rows ({}, json TEXT NOT NULL)", columns));
   const std::string insert =
       fmt::format("INSERT INTO rows VALUES ({})", placeholders(exported.size() + 2));
-  for (const Record& record : records) {
+  for (const ReportRow& record : records) {
     std::vector<ReportCell> cells = {static_cast<double>(record.position)};
     for (const Column& column : exported) cells.push_back(column.value(record));
     cells.emplace_back(to_json(*record.row).dump(-1, Json::NotUtf8::replace));
@@ -179,14 +180,14 @@ std::string columns_page() {
       "## tensors\nA line for each quantized tensor whose error is predicted.\n\n{0}{1}{5}\n"
       "## meta\n{0}| `name` | text | `sweep` |\n| `value` | text | the sweep's canonical "
       "configuration as JSON |\n",
-      kHead, kPosition, meaning_rows(record_columns()), meaning_rows(score_columns_of("NAME")),
+      kHead, kPosition, meaning_rows(row_columns()), meaning_rows(score_columns_of("NAME")),
       meaning_rows(layer_fields()), meaning_rows(tensor_fields()));
 }
 
 void write_sqlite(const ReportInput& input, const std::string& path) {
   Database database(path);
   database.run("BEGIN");
-  const std::vector<Record> records = read_records(*input.rows);
+  const std::vector<ReportRow> records = report_rows(*input.rows);
   write_meta(database, input);
   write_rows(database, records);
   write_items(database, "layers", layer_fields(), records, layers_of);

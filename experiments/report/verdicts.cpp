@@ -9,7 +9,7 @@
 
 #include "experiments/predict/layer_noise.hpp"
 #include "experiments/report/number_text.hpp"
-#include "experiments/report/record.hpp"
+#include "experiments/report/report_row.hpp"
 #include "experiments/report/shared_notes.hpp"
 #include "formats/portable/math.hpp"
 
@@ -106,7 +106,7 @@ void judge_tensor(const Row& row, const RowTensor& t, Counter& empirical, Counte
 }
 
 /// The sentence about the layer; of the output ("") the one about the first layer, its causes.
-std::string why_not_finite(const Record& record, const std::string& layer) {
+std::string why_not_finite(const ReportRow& record, const std::string& layer) {
   const std::vector<std::string> sentences = not_finite_sentences(*record.row);
   if (layer.empty())
     return sentences.size() > 1 ? sentences[1] : sentences.empty() ? "" : sentences[0];
@@ -119,7 +119,7 @@ std::string why_not_finite(const Record& record, const std::string& layer) {
 /// Measured dB are absent where numbers are not finite, and where nothing was lost: rows tell the
 /// two apart by their verdict and by what they count.
 void judge_sqnr(const Member<Verdict>& recorded, const Number& predicted, const Number& measured,
-                const std::string& layer, const Record& record, Counter& counter) {
+                const std::string& layer, const ReportRow& record, Counter& counter) {
   if (!predicted) return;
   if (measured) {
     const Verdict verdict =
@@ -133,14 +133,14 @@ void judge_sqnr(const Member<Verdict>& recorded, const Number& predicted, const 
 
 }  // namespace
 
-Verdicts judge_predictions(const std::vector<Record>& records) {
+Verdicts judge_predictions(const std::vector<ReportRow>& records) {
   Verdicts out;
   Counter empirical("empirical", out.empirical, out.failed);
   Counter fitted("fitted", out.fitted, out.failed);
   Counter layers("layer", out.layers, out.failed), outputs("output", out.outputs, out.failed);
   TensorFits fits;
   std::set<std::string> seen;
-  for (const Record& record : records) {
+  for (const ReportRow& record : records) {
     const Row& row = *record.row;
     judge_sqnr(row.predicted.verdict, record.predicted_sqnr_db, record.sqnr_db, "", record,
                outputs);
@@ -177,7 +177,7 @@ Verdicts judge_predictions(const std::vector<Record>& records) {
   return out;
 }
 
-std::string gate_verdict(const Record& r) { return r.row->gate ? r.row->gate->verdict : ""; }
+std::string gate_verdict(const ReportRow& r) { return r.row->gate ? r.row->gate->verdict : ""; }
 
 namespace {
 
@@ -200,21 +200,21 @@ std::optional<double> needed_by(const RowGate& gate) {
                             : std::nullopt;
 }
 
-std::string target_of(const Record& r) { return r.row->gate ? r.row->gate->target : ""; }
+std::string target_of(const ReportRow& r) { return r.row->gate ? r.row->gate->target : ""; }
 
 }  // namespace
 
-std::string gate_words(const Record& r) {
+std::string gate_words(const ReportRow& r) {
   const std::string verdict = gate_verdict(r);
   if (verdict != "undecided") return verdict;
   const std::optional<double> needed = needed_by(*r.row->gate);
   return needed ? fmt::format("undecided, needs about {}", rough(*needed)) : verdict;
 }
 
-std::vector<std::string> gate_sentences(const std::vector<Record>& records,
+std::vector<std::string> gate_sentences(const std::vector<ReportRow>& records,
                                         const std::string& unfinished) {
   std::vector<std::string> targets, out;
-  for (const Record& r : records) {
+  for (const ReportRow& r : records) {
     const std::string target = target_of(r);
     if (!target.empty() && std::ranges::find(targets, target) == targets.end())
       targets.push_back(target);
@@ -223,7 +223,7 @@ std::vector<std::string> gate_sentences(const std::vector<Record>& records,
     std::vector<std::string> failed, open;
     std::size_t judged = 0, passed = 0, decidable = 0, unknown = 0;
     double needed = 0;
-    for (const Record& r : records) {
+    for (const ReportRow& r : records) {
       if (target_of(r) != target) continue;
       const std::string verdict = gate_verdict(r);
       ++judged;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/report/record.hpp"
+#include "experiments/report/report_row.hpp"
 #include "formats/analysis/verdict.hpp"
 
 namespace numemu::experiments {
@@ -45,16 +45,16 @@ struct Verdicts {
   std::vector<FailedPrediction> failed;  ///< numbers that are not finite, then the furthest first
 };
 
-Verdicts judge_predictions(const std::vector<Record>&);
+Verdicts judge_predictions(const std::vector<ReportRow>&);
 
 /// "pass", "fail", "undecided", "" for rows that were not judged.
-std::string gate_verdict(const Record&);
+std::string gate_verdict(const ReportRow&);
 /// The verdict, with the images that a decision needs where it is undecided.
-std::string gate_words(const Record&);
+std::string gate_words(const ReportRow&);
 /// "Gate top1 >= 0.99 float32 at 99 %, paired: 3 of 5 pass; 1 fail (...); 1 undecided (...).", one
 /// sentence for each target; nothing without a gate. `unfinished` says which points are missing (""
 /// for none): then the gate as a whole cannot pass.
-std::vector<std::string> gate_sentences(const std::vector<Record>&,
+std::vector<std::string> gate_sentences(const std::vector<ReportRow>&,
                                         const std::string& unfinished = "");
 
 }  // namespace numemu::experiments

@@ -14,7 +14,7 @@
 #include "experiments/engine/trials.hpp"
 #include "experiments/report/judged_evaluation.hpp"
 #include "experiments/report/pairs.hpp"
-#include "experiments/report/record.hpp"
+#include "experiments/report/report_row.hpp"
 #include "experiments/search/cheapest.hpp"
 #include "experiments/search/conclusion.hpp"
 #include "experiments/search/ranking.hpp"
@@ -278,7 +278,7 @@ void conclude_measured(const ExperimentRun& run, const Workbench& bench, const N
                        const std::vector<SearchEntry>& refined, std::vector<SearchEntry>& measured,
                        Conclusion& conclusion) {
   const std::vector<Row> rows = measure(run, bench, measured);
-  std::vector<Record> records = read_records(rows, run.out);
+  std::vector<ReportRow> records = report_rows(rows, run.out);
   for (std::size_t i = 0; i < measured.size(); ++i) {
     records.at(i).name = records[i].label = measured[i].name;  // as the tables have it
     measured[i].record = &records[i];

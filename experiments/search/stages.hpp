@@ -9,7 +9,7 @@
 
 #include "experiments/engine/bench/workbench.hpp"
 #include "experiments/engine/experiment.hpp"
-#include "experiments/report/record.hpp"
+#include "experiments/report/report_row.hpp"
 #include "experiments/search/ranking.hpp"
 
 namespace numemu::experiments {
@@ -36,7 +36,7 @@ struct SearchEntry {
   double linear_db = 0;
   RefinedNoise refined = {};
   bool random = false;  ///< of the control
-  const Record* record = nullptr;
+  const ReportRow* record = nullptr;
 
   double measured_db() const { return record != nullptr ? record->sqnr_db.value_or(NAN) : NAN; }
 };

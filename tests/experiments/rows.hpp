@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "experiments/engine/row_store.hpp"
-#include "experiments/report/record.hpp"
+#include "experiments/report/report_row.hpp"
 
 namespace numemu::experiments {
 
@@ -22,10 +22,10 @@ inline const std::vector<Row>* kept_rows(const std::vector<Json>& rows) {
   return &kept.emplace_back(read_rows(rows));
 }
 
-/// Their records, which point to them.
-inline std::vector<Record> records_of(const std::vector<Json>& rows,
-                                      const std::string& folder = "") {
-  return read_records(*kept_rows(rows), folder);
+/// Those of reports, which point to them.
+inline std::vector<ReportRow> report_rows_of(const std::vector<Json>& rows,
+                                             const std::string& folder = "") {
+  return report_rows(*kept_rows(rows), folder);
 }
 
 /// merge_rows() as JSON.

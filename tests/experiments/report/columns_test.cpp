@@ -4,8 +4,8 @@
 #include <fstream>
 #include <iterator>
 
-#include "experiments/report/record.hpp"
 #include "experiments/report/report.hpp"
+#include "experiments/report/report_row.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/report/sample.hpp"
@@ -59,7 +59,7 @@ TEST_CASE("csv has every row, and numbers read back exactly", "[fast]") {
   write_csv(input, scratch / "report.csv");
   const auto lines = parse_csv(scratch.read("report.csv"));
   REQUIRE(lines.size() == rows.size() + 1);
-  for (const auto& line : lines) CHECK(line.size() == record_columns().size());
+  for (const auto& line : lines) CHECK(line.size() == row_columns().size());
   const auto at = [&](std::size_t row, const char* name) {
     return lines[row + 1][column(lines[0], name)];
   };
@@ -119,12 +119,12 @@ TEST_CASE("scores become columns", "[fast]") {
          {{"name", "top1"}, {"value", 1}}}}},
       {{"scores", {{{"name", "mae"}, {"value", 2.0}, {"ci95", {nullptr, nullptr}}}, 7}}},
       Json::object()};
-  const std::vector<Record> records = records_of(rows);
+  const std::vector<ReportRow> records = report_rows_of(rows);
   CHECK(score_columns(records) == std::vector<std::string>{"mse", "mae"});
   CHECK(score_text(records[0], "mse") == "0.25 [0.125, 0.5]");
   CHECK(score_text(records[1], "mae") == "2");
   CHECK(score_text(records[2], "mae").empty());
-  CHECK(exported_columns(records).size() == record_columns().size() + 20);
+  CHECK(exported_columns(records).size() == row_columns().size() + 20);
   CHECK(exported_columns(records).back().name == "score_mae_predicted_ci95_high");
 }
 
@@ -135,7 +135,7 @@ TEST_CASE("an expected figure has the ends of an interval that is cut off at 0 o
                       {"predicted",
                        {{"tensors", Json::array()},
                         {"accuracy", {{"top1", {{"value", value}, {"ci95", {low, high}}}}}}}}};
-    const std::vector<Record> records = records_of({row});
+    const std::vector<ReportRow> records = report_rows_of({row});
     for (const ShownColumn& column : shown_columns(records, Medium::terminal)) {
       if (column.key == "expected") return column.cell(records[0]);
     }

@@ -12,7 +12,7 @@ using numemu::Json;
 
 TEST_CASE("data sets of the sample sweep", "[fast]") {
   const std::vector<Json> rows = sample::rows();
-  const std::vector<Record> records = records_of(rows);
+  const std::vector<ReportRow> records = report_rows_of(rows);
   const Json tensors = sample::tensors();
   const Json data = chart_datasets(records, &tensors);
   CHECK(data["points"].size() == rows.size() - 1);
@@ -40,7 +40,7 @@ TEST_CASE("data sets of the sample sweep", "[fast]") {
 
 TEST_CASE("without quantized rows and tensors every data set but the baseline is empty", "[fast]") {
   const std::vector<Json> rows = {sample::rows()[0]};
-  const Json data = chart_datasets(records_of(rows), nullptr);
+  const Json data = chart_datasets(report_rows_of(rows), nullptr);
   for (const auto& [name, records] : data.items()) {
     CAPTURE(name);
     CHECK(records.size() == (name == "baseline" ? 1 : 0));
@@ -49,7 +49,7 @@ TEST_CASE("without quantized rows and tensors every data set but the baseline is
 
 TEST_CASE("points of a text have bits per character and no accuracy", "[fast]") {
   const std::vector<Json> rows = sample::text_rows();
-  const Json data = chart_datasets(records_of(rows), nullptr);
+  const Json data = chart_datasets(report_rows_of(rows), nullptr);
   CHECK(data["baseline"] == Json::array({{{"figure", 2.1}}}));
   REQUIRE(data["points"].size() == 4);
   for (const Json& point : data["points"]) {
@@ -60,7 +60,7 @@ TEST_CASE("points of a text have bits per character and no accuracy", "[fast]") 
 
 TEST_CASE("rows of one layer each are cells of layer by format", "[fast]") {
   const std::vector<Json> rows = sample::sensitivity_rows();
-  const Json data = chart_datasets(records_of(rows), nullptr);
+  const Json data = chart_datasets(report_rows_of(rows), nullptr);
   REQUIRE(data["sensitivity"].size() == 24);
   const Json& last = data["sensitivity"][23];
   CHECK(last["layer"] == "all layers");
@@ -73,7 +73,7 @@ TEST_CASE("rows of one layer each are cells of layer by format", "[fast]") {
   CHECK(data["baseline"][0]["top1"].get<double>() == Approx(97.95));
   CHECK(data["baseline"][0]["low"].get<double>() < 97.95);
   const std::vector<Json> ordinary = sample::rows();
-  CHECK(chart_datasets(records_of(ordinary), nullptr)["sensitivity"].empty());
+  CHECK(chart_datasets(report_rows_of(ordinary), nullptr)["sensitivity"].empty());
 }
 
 TEST_CASE("histograms that cannot be drawn are left out", "[fast]") {
@@ -98,7 +98,7 @@ TEST_CASE("histograms that cannot be drawn are left out", "[fast]") {
 TEST_CASE("points that are not finite are drawn on the lower edge", "[fast]") {
   std::vector<Json> rows = sample::rows();
   rows.push_back(sample::not_finite_row());
-  const std::vector<Record> records = records_of(rows);
+  const std::vector<ReportRow> records = report_rows_of(rows);
   const Json data = chart_datasets(records, nullptr);
   const Json& point = data["points"].back();
   CHECK(point["sqnr"].is_null());
@@ -117,7 +117,7 @@ TEST_CASE("points that are not finite are drawn on the lower edge", "[fast]") {
 
 TEST_CASE("the grid of float4_e2m1fn", "[fast]") {
   const std::vector<Json> rows = {sample::row(0, &sample::kFormats[0], nullptr, "u")};
-  const Json grid = grid_records(swept_formats(records_of(rows)));
+  const Json grid = grid_records(swept_formats(report_rows_of(rows)));
   REQUIRE(grid.size() == 1);
   CHECK(grid[0]["values"] == Json({-6, -4, -3, -2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2, 3, 4, 6}));
   CHECK(grid[0]["largest"] == 6);
@@ -125,7 +125,7 @@ TEST_CASE("the grid of float4_e2m1fn", "[fast]") {
 
 TEST_CASE("steps of float4_e2m1fn relative to the value", "[fast]") {
   const std::vector<Json> rows = {sample::row(0, &sample::kFormats[0], nullptr, "u")};
-  const Json steps = step_records(swept_formats(records_of(rows)));
+  const Json steps = step_records(swept_formats(report_rows_of(rows)));
   REQUIRE(steps.size() == 7);
   CHECK(steps[0]["value"].get<double>() == Approx(0.5 / 6));
   CHECK(steps[0]["step"].get<double>() == Approx(100));
@@ -140,7 +140,7 @@ TEST_CASE("formats stand float before int, narrow before wide; wide ones are not
                                   sample::row(1, &sample::kFormats[4], &sample::kFormats[0], "u"),
                                   sample::row(2, &wide, &sample::kFormats[0], "u")};
   std::vector<std::string> names;
-  for (const SweptFormat& f : swept_formats(records_of(rows))) names.push_back(f.name);
+  for (const SweptFormat& f : swept_formats(report_rows_of(rows))) names.push_back(f.name);
   CHECK(names == std::vector<std::string>{"float4_e2m1fn", "float8_e4m3fn", "int2", "int8"});
 }
 
@@ -148,7 +148,7 @@ TEST_CASE("block formats are drawn by their elements", "[fast]") {
   const std::vector<Json> blocks = sample::block_rows(), layers = sample::sensitivity_rows();
   for (const std::vector<Json>* rows : {&blocks, &layers}) {
     std::vector<std::string> names;
-    for (const SweptFormat& f : swept_formats(records_of(*rows))) names.push_back(f.name);
+    for (const SweptFormat& f : swept_formats(report_rows_of(*rows))) names.push_back(f.name);
     CHECK(names ==
           std::vector<std::string>{"float4_e2m1fn", "float6_e2m3fn", "float8_e4m3fn", "int8"});
   }

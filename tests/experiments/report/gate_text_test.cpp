@@ -5,8 +5,8 @@
 #include "experiments/engine/gate.hpp"
 #include "experiments/report/columns.hpp"
 #include "experiments/report/html.hpp"
-#include "experiments/report/record.hpp"
 #include "experiments/report/report.hpp"
+#include "experiments/report/report_row.hpp"
 #include "experiments/report/verdicts.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/report/sample.hpp"
@@ -45,7 +45,7 @@ TEST_CASE("the verdicts of the gate count rows, and points that are missing", "[
                     open = count(rows, "undecided");
   REQUIRE(pass > 0);
   REQUIRE(fail > 0);
-  const std::vector<Record> records = records_of(rows);
+  const std::vector<ReportRow> records = report_rows_of(rows);
   const std::string first = gate_sentences(records).at(0);
   CHECK_THAT(first, Contains("Gate top1 >= 0.99 float32 at 99 %, paired: " + std::to_string(pass) +
                              " of " + std::to_string(rows.size()) + " pass; " +
@@ -55,11 +55,12 @@ TEST_CASE("the verdicts of the gate count rows, and points that are missing", "[
   CHECK_THAT(gate_sentences(records, "3 of 9 points present").at(0),
              EndsWith("; 3 of 9 points present."));  // a row fails, and so does the gate
   const std::vector<Json> good = judged_rows("top1>=0");
-  CHECK_THAT(gate_sentences(records_of(good), "3 of 9 points present").at(0),
+  CHECK_THAT(gate_sentences(report_rows_of(good), "3 of 9 points present").at(0),
              EndsWith(" pass; 3 of 9 points present, so the gate as a whole is undecided."));
   // A constant is compared with one accuracy; nothing is paired.
   const std::vector<Json> absolute = judged_rows("top1>=0.5");
-  CHECK_THAT(gate_sentences(records_of(absolute)).at(0), Contains("Gate top1 >= 0.5 at 99 %: "));
+  CHECK_THAT(gate_sentences(report_rows_of(absolute)).at(0),
+             Contains("Gate top1 >= 0.5 at 99 %: "));
 }
 
 TEST_CASE("the gate's sentence counts the undecided rows that samples would decide", "[fast]") {
@@ -69,28 +70,28 @@ TEST_CASE("the gate's sentence counts the undecided rows that samples would deci
     row["gate"]["verdict"] = "undecided";
     row["gate"]["images_needed"] = nullptr;
   }
-  CHECK_THAT(gate_sentences(records_of(rows)).at(0),
+  CHECK_THAT(gate_sentences(report_rows_of(rows)).at(0),
              EndsWith("), which more samples would not decide."));
   // Without an interval, as of one sample, nobody knows.
   for (Json& row : rows) {
     row["gate"]["margin_ci99"] = {nullptr, nullptr};
-    CHECK_THAT(gate_sentences(records_of(rows)).at(0),
+    CHECK_THAT(gate_sentences(report_rows_of(rows)).at(0),
                EndsWith(&row == &rows[0] ? "), 1 without an interval, which needs more samples."
                                          : "), without an interval, which needs more samples."));
   }
   for (Json& row : rows) row["gate"]["margin_ci99"] = {-0.1, 0.1};
   rows[1]["gate"]["images_needed"] = 1'727'182;
-  CHECK_THAT(gate_sentences(records_of(rows)).at(0),
+  CHECK_THAT(gate_sentences(report_rows_of(rows)).at(0),
              EndsWith("), about 1.8 million samples would decide 1 of them."));
   // Rounded up: 10,400 are needed where 10,000 do not decide.
   rows[1]["gate"]["images_needed"] = 10400;
-  CHECK_THAT(gate_sentences(records_of(rows)).at(0),
+  CHECK_THAT(gate_sentences(report_rows_of(rows)).at(0),
              EndsWith("), about 11,000 samples would decide 1 of them."));
   rows[1]["gate"]["images_needed"] = 15533;
-  CHECK_THAT(gate_sentences(records_of(rows)).at(0),
+  CHECK_THAT(gate_sentences(report_rows_of(rows)).at(0),
              EndsWith("), about 16,000 samples would decide 1 of them."));
   rows[0]["gate"]["images_needed"] = 150;
-  CHECK_THAT(gate_sentences(records_of(rows)).at(0),
+  CHECK_THAT(gate_sentences(report_rows_of(rows)).at(0),
              EndsWith("), about 16,000 samples would decide."));
 }
 
@@ -124,14 +125,14 @@ TEST_CASE("every table has the verdict, and none without a gate", "[fast]") {
   rows[0]["gate"]["verdict"] = "undecided";
   rows[0]["gate"]["images_needed"] = 15533;
   const std::vector<Json> unjudged = sample::rows();
-  const std::vector<Record> records = records_of(rows), plain = records_of(unjudged);
+  const std::vector<ReportRow> records = report_rows_of(rows), plain = report_rows_of(unjudged);
   CHECK(gate_words(records[0]) == "undecided, needs about 16,000");
   CHECK_THAT(points_table(records),
              Contains(">Gate</button>") && Contains("undecided<small>needs about 16,000</small>"));
   CHECK_THAT(points_table(plain), !Contains(">Gate</button>"));
   CHECK(gate_sentences(plain).empty());
-  const auto cell = [](const char* name, const Record& record) {
-    for (const Column& column : record_columns()) {
+  const auto cell = [](const char* name, const ReportRow& record) {
+    for (const Column& column : row_columns()) {
       if (column.name == std::string(name)) return cell_text(column.value(record));
     }
     return std::string("no such column");

@@ -3,7 +3,7 @@
 
 #include "experiments/report/configurations.hpp"
 #include "experiments/report/number_text.hpp"
-#include "experiments/report/record.hpp"
+#include "experiments/report/report_row.hpp"
 #include "experiments/report/shared_notes.hpp"
 #include "experiments/report/verdicts.hpp"
 #include "tests/catch.hpp"
@@ -39,7 +39,7 @@ std::string joined(const std::vector<std::string>& sentences) {
 }
 
 /// Places of the first rows of the best points.
-std::vector<std::size_t> best_places(const std::vector<Record>& records) {
+std::vector<std::size_t> best_places(const std::vector<ReportRow>& records) {
   const std::vector<Configuration> all = configurations(records);
   std::vector<std::size_t> out;
   for (const Configuration* c : best_points(all).points) out.push_back(c->rows[0]->position);
@@ -51,7 +51,7 @@ std::vector<std::size_t> best_places(const std::vector<Record>& records) {
 TEST_CASE("headline of four points", "[fast]") {
   const std::vector<Json> rows = {baseline(), row(14, 8, 0.9801), row(12, 6, 0.9771),
                                   row(11, 5, 0.9755), row(10, 4, 0.9)};
-  const std::vector<Record> records = records_of(rows);
+  const std::vector<ReportRow> records = report_rows_of(rows);
   const std::string text = joined(headline(records));
   CHECK(text.find("reaches 98.00 % top-1 on 10,000 images (95 % interval 97.70 to 98.30 %)") !=
         text.npos);
@@ -74,7 +74,7 @@ TEST_CASE("an interval that reaches over the limit decides nothing", "[fast]") {
   wide["metrics"]["difference_ci95"] = {-0.0287, 0.0188};
   unknown["metrics"].erase("difference_ci95");
   const std::vector<Json> rows = {baseline(), wide, unknown};
-  const std::vector<Record> records = records_of(rows);
+  const std::vector<ReportRow> records = report_rows_of(rows);
   CHECK(labels_by_loss(configurations(records), Verdict::undecided) ==
         std::vector<std::string>{"int8", "int6"});
   CHECK(labels_by_loss(configurations(records), Verdict::fails).empty());
@@ -86,12 +86,12 @@ TEST_CASE("results inside a network that are not finite are told from outputs", 
   inside["not_finite"]["test"]["outputs"]["nan"] = 0;
   inside["not_finite"]["test"]["outputs"]["infinite"] = 0;
   std::vector<Json> rows = {baseline(), inside};
-  std::vector<Record> records = records_of(rows);
+  std::vector<ReportRow> records = report_rows_of(rows);
   std::string text = joined(headline(records));
   CHECK(text.find("NaN or infinite results inside, finite outputs: int4") != text.npos);
   CHECK(text.find("NaN or infinite outputs") == text.npos);
   rows = {baseline(), sample::not_finite_row()};
-  records = records_of(rows);
+  records = report_rows_of(rows);
   text = joined(headline(records));
   CHECK(text.find("NaN or infinite outputs: int4") != text.npos);
   CHECK(text.find("results inside") == text.npos);
@@ -99,7 +99,7 @@ TEST_CASE("results inside a network that are not finite are told from outputs", 
 
 TEST_CASE("a sum compared with itself is not among the predictions", "[fast]") {
   const std::vector<Json> rows = sample::rows();
-  const Verdicts verdicts = judge_predictions(records_of(rows));
+  const Verdicts verdicts = judge_predictions(report_rows_of(rows));
   REQUIRE(verdicts.empirical.compared() > 0);
   CHECK(joined(prediction_sentences(verdicts)).find("empirical") == std::string::npos);
 }
@@ -108,7 +108,7 @@ TEST_CASE("headline of a text speaks of bits per character", "[fast]") {
   std::vector<Json> rows = sample::text_rows();
   for (std::size_t i = 1; i < rows.size(); ++i)
     rows[i]["metrics"]["bits_per_character"] = 2.1 + 0.004 * static_cast<double>(i);
-  const std::vector<Record> records = records_of(rows);
+  const std::vector<ReportRow> records = report_rows_of(rows);
   const std::string text = joined(headline(records));
   CHECK(text.find(
             "char-transformer on text reaches 2.1000 bits per character on 10,000 characters") !=
@@ -125,7 +125,7 @@ TEST_CASE("a loss of exactly half a point is not small", "[fast]") {
   Json exact = row(10, 4, 0.975);
   exact["metrics"]["difference"] = -0.005;
   const std::vector<Json> rows = {exact};
-  const std::vector<Record> records = records_of(rows);
+  const std::vector<ReportRow> records = report_rows_of(rows);
   CHECK(labels_by_loss(configurations(records), Verdict::holds).empty());
 }
 
@@ -135,25 +135,25 @@ TEST_CASE("the baseline belongs to the same network, data and seed", "[fast]") {
   mine["point"]["seed"] = 2;
   point["point"]["seed"] = 2;
   const std::vector<Json> rows = {other, mine, point};
-  const std::vector<Record> records = records_of(rows);
+  const std::vector<ReportRow> records = report_rows_of(rows);
   CHECK(find_baseline(records, records[2]) == &records[1]);
   Json foreign = point;
   foreign["point"]["net"] = "mlp";
   const std::vector<Json> foreign_rows = {other, foreign};
-  const std::vector<Record> foreign_records = records_of(foreign_rows);
+  const std::vector<ReportRow> foreign_records = report_rows_of(foreign_rows);
   CHECK(find_baseline(foreign_records, foreign_records[1]) == nullptr);
 }
 
 TEST_CASE("among equal bits the better accuracy is named", "[fast]") {
   const std::vector<Json> rows = {baseline(), row(12, 6, 0.978, "first"),
                                   row(12, 6, 0.979, "second")};
-  const std::vector<Record> records = records_of(rows);
+  const std::vector<ReportRow> records = report_rows_of(rows);
   REQUIRE(cheapest_safe(records) == &records[2]);
 }
 
 TEST_CASE("no rows, and rows without numbers", "[fast]") {
   for (const std::vector<Json>& rows : {std::vector<Json>{}, {Json::object()}, {baseline()}}) {
-    const std::vector<Record> records = records_of(rows);
+    const std::vector<ReportRow> records = report_rows_of(rows);
     CHECK(joined(headline(records)).find("No quantized configuration") != std::string::npos);
     CHECK(cheapest_safe(records) == nullptr);
     CHECK(conditions(records) == "nothing quantized");
@@ -164,7 +164,7 @@ TEST_CASE("conditions name every rounding, overflow and scale rule", "[fast]") {
   Json other = row(10, 4, 0.9);
   other["point"]["recipe"]["roles"]["activation"]["rounding"] = "rtz";
   const std::vector<Json> rows = {row(10, 4, 0.9), other};
-  CHECK(conditions(records_of(rows)) ==
+  CHECK(conditions(report_rows_of(rows)) ==
         "rounding rne, rtz; overflow saturate; scale absmax per channel (weights), absmax per "
         "tensor (activations)");
 }
@@ -183,7 +183,7 @@ TEST_CASE("labels name the unit where formats repeat", "[fast]") {
                                   row(10, 4, 0.98, "neutral.exact"),
                                   row(10, 4, 0.9, "neutral.f32.sequential"),
                                   row(12, 6, 0.98, "neutral.exact")};
-  const std::vector<Record> records = records_of(rows);
+  const std::vector<ReportRow> records = report_rows_of(rows);
   CHECK(labels_by_loss(configurations(records), Verdict::holds) ==
         std::vector<std::string>{"int8", "int4 on exact", "int6"});
   CHECK(labels_by_loss(configurations(records), Verdict::fails) ==
@@ -194,7 +194,7 @@ TEST_CASE("best points lose least for their bits, and hold the cheapest safe one
   std::vector<Json> rows = {baseline(),        row(14, 8, 0.98), row(13, 7, 0.979),
                             row(12, 6, 0.978), row(11, 5, 0.97), row(10, 4, 0.96),
                             row(9, 3, 0.5),    row(8, 2, 0.2),   row(7, 8.5, 0.975)};
-  const std::vector<Record> records = records_of(rows);
+  const std::vector<ReportRow> records = report_rows_of(rows);
   CHECK(best_places(records) == std::vector<std::size_t>{5, 4, 3, 2, 1});
   const std::vector<Configuration> all = configurations(records);
   CHECK(best_points(all).left_out ==
@@ -204,14 +204,14 @@ TEST_CASE("best points lose least for their bits, and hold the cheapest safe one
   // A luckier point with fewer bits whose interval is wide is not safe.
   rows[5]["metrics"]["difference"] = 0.001;
   rows[5]["metrics"]["difference_ci95"] = {-0.02, 0.022};
-  const std::vector<Record> lucky = records_of(rows);
+  const std::vector<ReportRow> lucky = report_rows_of(rows);
   REQUIRE(cheapest_safe(lucky) == &lucky[3]);
   CHECK(best_places(lucky).back() == 3);
   rows.resize(6);
-  const std::vector<Record> good = records_of(rows);
+  const std::vector<ReportRow> good = report_rows_of(rows);
   CHECK(best_points(configurations(good)).left_out.empty());
   rows.resize(1);
-  CHECK(best_places(records_of(rows)).empty());
+  CHECK(best_places(report_rows_of(rows)).empty());
 }
 
 TEST_CASE("of units that lose alike the one with the higher SQNR is named", "[fast]") {
@@ -219,12 +219,12 @@ TEST_CASE("of units that lose alike the one with the higher SQNR is named", "[fa
   for (const std::size_t better : {1U, 2U}) {
     rows[better]["metrics"]["sqnr_db"] = 40.0;
     rows[3 - better]["metrics"]["sqnr_db"] = 20.0;
-    const std::vector<Record> records = records_of(rows);
+    const std::vector<ReportRow> records = report_rows_of(rows);
     CHECK(cheapest_safe(records) == &records[better]);
     CHECK(best_places(records) == std::vector<std::size_t>{better});
   }
   rows[1]["metrics"]["sqnr_db"] = nullptr;
-  const std::vector<Record> records = records_of(rows);
+  const std::vector<ReportRow> records = report_rows_of(rows);
   CHECK(cheapest_safe(records) == &records[2]);
 }
 
@@ -241,7 +241,7 @@ TEST_CASE("seeds of a point are one configuration, judged by all of them", "[fas
     rows.push_back(seeded(12, 6, seed == 2 ? 0.9799 : 0.97, seed));
     rows.push_back(seeded(10, 4, 0.95 - 0.01 * seed, seed));
   }
-  const std::vector<Record> records = records_of(rows);
+  const std::vector<ReportRow> records = report_rows_of(rows);
   const std::vector<Configuration> all = configurations(records);
   REQUIRE(all.size() == 4);
   CHECK(all[1].mean.name == "int8");
@@ -263,7 +263,7 @@ TEST_CASE("seeds of a point are one configuration, judged by all of them", "[fas
   // A seed without a measurement leaves no mean.
   rows[2]["metrics"].erase("difference");
   rows[2]["metrics"].erase("baseline_top1");
-  const std::vector<Record> torn = records_of(rows);
+  const std::vector<ReportRow> torn = report_rows_of(rows);
   CHECK(loses_little(configurations(torn)[2]) == Verdict::none);
 }
 
@@ -274,7 +274,7 @@ TEST_CASE("the headline counts what the lists name", "[fast]") {
     rows.push_back(row(12, 6, 0.978, unit));
     rows.push_back(row(10, 4, 0.9, unit));
   }
-  const std::vector<Record> records = records_of(rows);
+  const std::vector<ReportRow> records = report_rows_of(rows);
   CHECK(joined(headline(records))
             .find("Of 3 quantized configurations on 2 units, 2 lose less than 0.5 points "
                   "and 1 loses that much or more.") != std::string::npos);
@@ -288,9 +288,9 @@ TEST_CASE("the headline says so where most predictions fail", "[fast]") {
   }
   const std::string sentence =
       "Of 3 predictions of the output's SQNR, 2 fail; the median distance is 5.25 dB.";
-  CHECK(joined(headline(records_of(rows))).find(sentence) != std::string::npos);
+  CHECK(joined(headline(report_rows_of(rows))).find(sentence) != std::string::npos);
   rows[1]["predicted"]["sqnr_db"] = 20.2;
-  CHECK(joined(headline(records_of(rows))).find("predictions of") == std::string::npos);
+  CHECK(joined(headline(report_rows_of(rows))).find("predictions of") == std::string::npos);
 }
 
 TEST_CASE("notes are grouped by the kinds that rows name, those of earlier rows stand alone",
@@ -299,7 +299,7 @@ TEST_CASE("notes are grouped by the kinds that rows name, those of earlier rows 
   rows[1]["notes"] = {"blocks of mxfp4 are cut", "conv1 sees no sample"};
   rows[1]["note_kinds"] = {"scale elements", "odd samples"};
   rows[2]["notes"] = Json::array({"blocks of nvfp4 are cut"});
-  const auto grouped = [&] { return by_kind(shared_notes(records_of(rows))); };
+  const auto grouped = [&] { return by_kind(shared_notes(report_rows_of(rows))); };
   CHECK(grouped().size() == 3);  // a row without kinds
   rows[2]["note_kinds"] = Json::array({"scale elements"});
   REQUIRE(grouped().size() == 2);
@@ -315,7 +315,7 @@ TEST_CASE("notes of several rows stand once", "[fast]") {
   std::vector<Json> rows = {baseline(), row(14, 8, 0.98), row(10, 4, 0.9)};
   rows[1]["notes"] = {"blocks stop at a tap"};
   rows[2]["notes"] = {"blocks stop at a tap", "half are negative"};
-  const auto notes = shared_notes(records_of(rows));
+  const auto notes = shared_notes(report_rows_of(rows));
   REQUIRE(notes.size() == 2);
   CHECK(notes[0].names == std::vector<std::string>{"int8", "int4"});
   CHECK(listed_names({"a", "b", "c", "d"}) == "a; b; c; d");

@@ -50,7 +50,7 @@ TEST_CASE("without libraries the page has its tables and says how to get charts"
   CHECK(has(page, "numemu report"));
   CHECK_FALSE(has(page, "<figure"));
   CHECK_FALSE(has(page, "id=\"report-data\""));
-  const std::vector<Record> records = records_of(rows);
+  const std::vector<ReportRow> records = report_rows_of(rows);
   const std::size_t best = 1 + best_points(configurations(records)).points.size();
   CHECK(count(page, "<tr") == best + rows.size() + 1 + 6 + 6);
   CHECK(has(page, "rne · saturate · absmax / channel"));
@@ -272,7 +272,7 @@ TEST_CASE("rows of any shape give a page", "[fast]") {
 
 TEST_CASE("seeds, networks and other rules appear as columns only where they differ", "[fast]") {
   std::vector<Json> rows = {sample::rows()[1], sample::rows()[1]};
-  const auto table = [&rows] { return points_table(records_of(rows)); };
+  const auto table = [&rows] { return points_table(report_rows_of(rows)); };
   CHECK_FALSE(has(table(), "seed"));
   rows[1]["point"]["seed"] = 1;
   CHECK(has(table(), "seed 0"));

@@ -58,7 +58,7 @@ std::vector<Json> rows_of_recipe(const Json& format, const std::vector<double>& 
 
 TEST_CASE("the noisiest layer of the first format is first, all layers together last", "[fast]") {
   const std::vector<Json> rows = rows_of({{40, 20, 30, 50, 45, 10}, {30, 25, 10, 40, 35, 5}});
-  const std::vector<Record> records = records_of(rows);
+  const std::vector<ReportRow> records = report_rows_of(rows);
   REQUIRE(asks_for_layers(records));
   CHECK(ranking_question(records) == "which layer breaks first");
   const LayerRanking ranking = rank_layers(records);
@@ -79,7 +79,7 @@ TEST_CASE("the noisiest layer of the first format is first, all layers together 
 TEST_CASE("a layer that gives NaN is first of all", "[fast]") {
   std::vector<Json> rows = rows_of({{40, 20, 30, 50, 45, 10}, {30, 25, 10, 40, 35, 5}});
   rows[3]["metrics"]["sqnr_db"] = rows[3]["metrics"]["loss"] = nullptr;
-  const std::vector<Record> records = records_of(rows);
+  const std::vector<ReportRow> records = report_rows_of(rows);
   const LayerRanking ranking = rank_layers(records);
   CHECK(names(ranking)[0] == "fc2");
   CHECK_THAT(ranking_sentences(ranking)[0], Catch::Contains(": fc2 (NaN or infinite outputs"));
@@ -95,7 +95,7 @@ TEST_CASE("among layers that give NaN the larger loss is first, whatever another
   lose(rows[4], 3, 0.001);
   // An SQNR of the calibration samples does not make up for NaN outputs of test samples.
   rows[4]["metrics"]["sqnr_db"] = 60;
-  const std::vector<Record> records = records_of(rows);
+  const std::vector<ReportRow> records = report_rows_of(rows);
   CHECK(loses_numbers(records[4]));
   const LayerRanking ranking = rank_layers(records);
   CHECK(names(ranking) ==
@@ -112,11 +112,11 @@ TEST_CASE("of a tuned network the share of NaN outputs decides among those layer
   std::vector<Json> rows = rows_of({{40, 20, 30, 50, 45, 10}, {50, 10, 40, 5, 45, 5}});
   lose(rows[0], 4400, -0.97);
   lose(rows[1], 5000, -0.862);
-  const auto order = [&] { return names(rank_layers(records_of(rows))); };
+  const auto order = [&] { return names(rank_layers(report_rows_of(rows))); };
   CHECK(order()[0] == "conv1");
   for (Json& row : rows) row["point"]["tuned_from"] = "0123456789abcdef";
   CHECK(order() == std::vector<std::string>{"conv2", "conv1", "fc1", "fc3", "fc2", "all layers"});
-  const std::vector<Record> records = records_of(rows);
+  const std::vector<ReportRow> records = report_rows_of(rows);
   CHECK_THAT(ranking_rule(rank_layers(records)),
              Catch::Contains("NaN or infinite outputs first, the largest share among them"));
 }
@@ -126,7 +126,7 @@ TEST_CASE("a loss that is no number is the largest", "[fast]") {
   lose(rows[0], 5000, -0.97);
   lose(rows[1], 10, 0);
   rows[1]["metrics"]["difference"] = rows[1]["metrics"]["baseline_top1"] = nullptr;
-  CHECK(names(rank_layers(records_of(rows)))[0] == "conv2");
+  CHECK(names(rank_layers(report_rows_of(rows)))[0] == "conv2");
 }
 
 TEST_CASE("layers that their intervals do not tell apart are named", "[fast]") {
@@ -137,7 +137,7 @@ TEST_CASE("layers that their intervals do not tell apart are named", "[fast]") {
     row["metrics"]["difference_ci95"] = {-0.2, -0.05};
   }
   rows[1]["metrics"]["difference_ci95"] = {-0.2, 0.01};
-  const std::vector<Record> records = records_of(rows);
+  const std::vector<ReportRow> records = report_rows_of(rows);
   const std::vector<std::string> sentences = ranking_sentences(rank_layers(records));
   CHECK_THAT(sentences[0],
              Catch::Contains("conv2 (34.9 dB, -10.00 points), not distinguishable from "
@@ -148,7 +148,7 @@ TEST_CASE("layers that their intervals do not tell apart are named", "[fast]") {
 TEST_CASE("layers of a recipe are ranked against the recipe as it is", "[fast]") {
   const std::vector<Json> rows =
       rows_of_recipe({{"format", "int8"}}, {14, 13, 12.9, 18, 16, 9, 13.2});
-  const std::vector<Record> records = records_of(rows);
+  const std::vector<ReportRow> records = report_rows_of(rows);
   REQUIRE(asks_for_layers(records));
   CHECK(ranking_question(records) == "which layer of a recipe tolerates another format");
   const LayerRanking ranking = rank_layers(records);
@@ -167,7 +167,7 @@ TEST_CASE("of a tuned network a sentence has no accuracy beside SQNR: their refe
           "[fast]") {
   std::vector<Json> rows = rows_of_recipe({{"format", "int8"}}, {14, 13, 12.9, 18, 16, 9, 13.2});
   for (Json& row : rows) row["point"]["tuned_from"] = "0123456789abcdef";
-  const std::vector<Record> records = records_of(rows);
+  const std::vector<ReportRow> records = report_rows_of(rows);
   const LayerRanking ranking = rank_layers(records);
   CHECK_THAT(ranking_rule(ranking),
              Catch::Contains("in dB against the tuned weights in float32 when") &&
@@ -185,7 +185,7 @@ TEST_CASE("of a tuned network no accuracy stands beside NaN or no noise either",
   lose(rows[0], 4900, -0.97);
   lose(rows[1], 4400, -0.862);
   rows[6]["metrics"]["sqnr_db"] = nullptr;
-  const std::vector<Record> records = records_of(rows);
+  const std::vector<ReportRow> records = report_rows_of(rows);
   const std::string sentence = ranking_sentences(rank_layers(records))[0];
   CHECK_THAT(sentence, Catch::Contains("lowest SQNR: conv1 (NaN or infinite outputs); also NaN or "
                                        "infinite: conv2; the recipe as it is: no noise;") &&
@@ -196,7 +196,7 @@ TEST_CASE("float32 in a recipe asks which layer to keep wide", "[fast]") {
   std::vector<Json> rows = rows_of_recipe(nullptr, {14, 13, 12.9, 18, 16, 0, 13.2});
   rows[5]["metrics"]["sqnr_db"] = nullptr;
   rows[5]["metrics"]["difference"] = 0;
-  const std::vector<Record> records = records_of(rows);
+  const std::vector<ReportRow> records = report_rows_of(rows);
   REQUIRE(asks_for_layers(records));
   CHECK(ranking_question(records) == "which layer is worth keeping wide");
   const LayerRanking ranking = rank_layers(records);
@@ -212,7 +212,7 @@ TEST_CASE("float32 in a recipe asks which layer to keep wide", "[fast]") {
 }
 
 TEST_CASE("ordinary rows ask for no ranking", "[fast]") {
-  CHECK_FALSE(asks_for_layers(records_of(sample::rows())));
+  CHECK_FALSE(asks_for_layers(report_rows_of(sample::rows())));
   CHECK_FALSE(asks_for_layers({}));
 }
 

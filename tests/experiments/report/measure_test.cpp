@@ -2,7 +2,7 @@
 #include "experiments/report/measure.hpp"
 
 #include "experiments/report/configurations.hpp"
-#include "experiments/report/record.hpp"
+#include "experiments/report/report_row.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/report/sample.hpp"
 #include "tests/experiments/rows.hpp"
@@ -33,7 +33,7 @@ Json map_row(double iou) {
 
 TEST_CASE("class maps are judged by mean IoU, not by the share of pixels", "[fast]") {
   const std::vector<Json> rows = {map_row(0.797), map_row(0.7)};
-  const std::vector<Record> records = records_of(rows);
+  const std::vector<ReportRow> records = report_rows_of(rows);
   CHECK(std::string(records[0].judged.measure->name) == "mean_iou");
   CHECK(loses_little(records[0]) == Verdict::holds);
   CHECK(loses_little(records[1]) == Verdict::fails);
@@ -66,7 +66,7 @@ TEST_CASE("losses of errors are shares of float32's, and fall", "[fast]") {
   row["scores"] = Json::array({score("sqnr", 21.5, 0, 0.1)});
   row["scores"][0]["baseline"] = nullptr;
   const std::vector<Json> rows = {row};
-  const std::vector<Record> records = records_of(rows);
+  const std::vector<ReportRow> records = report_rows_of(rows);
   CHECK(*records[0].judged.loss() == -21.5);
   CHECK(loses_little(records[0]) == Verdict::none);
 }
@@ -77,7 +77,7 @@ TEST_CASE("a figure that is not finite everywhere is still what judges", "[fast]
   row["scores"] = Json::array({score("sqnr", 0, 0, 0)});
   row["scores"][0]["value"] = nullptr;
   const std::vector<Json> rows = {row, row};
-  CHECK(std::string(measure_of(records_of(rows)).name) == "sqnr");
+  CHECK(std::string(measure_of(report_rows_of(rows)).name) == "sqnr");
 }
 
 TEST_CASE("bits are those of a character or of a token", "[fast]") {

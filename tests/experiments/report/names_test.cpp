@@ -5,7 +5,7 @@
 
 #include "experiments/report/configurations.hpp"
 #include "experiments/report/headline.hpp"
-#include "experiments/report/record.hpp"
+#include "experiments/report/report_row.hpp"
 #include "policies/canonical_json.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/json_path.hpp"
@@ -85,9 +85,9 @@ std::vector<Json> random_sweep(std::size_t sweep, std::uint64_t& state) {
 }
 
 /// What a table of points shows of a row.
-std::string line(const Record& r) {
+std::string line(const ReportRow& r) {
   std::string out;
-  for (const RoleRecord* role : {&r.weight, &r.activation}) {
+  for (const ReportRole* role : {&r.weight, &r.activation}) {
     for (const std::string* part : {&role->format, &role->rounding, &role->overflow, &role->scale,
                                     &role->granularity, &role->mask})
       out += *part + '|';
@@ -102,7 +102,7 @@ TEST_CASE("any two different points have different names and lines", "[fast]") {
   for (std::size_t sweep = 0; sweep < 60; ++sweep) {
     const std::vector<Json> rows = random_sweep(sweep, state);
     std::set<std::string> names, lines;
-    for (const Record& r : records_of(rows)) {
+    for (const ReportRow& r : report_rows_of(rows)) {
       INFO(r.name << "\n" << line(r));
       CHECK(names.insert(r.name).second);
       CHECK(lines.insert(line(r)).second);
@@ -113,7 +113,7 @@ TEST_CASE("any two different points have different names and lines", "[fast]") {
 TEST_CASE("whether predictions are made is no setting of a row", "[fast]") {
   std::vector<Json> rows = {block_row("mxfp4"), block_row("mxfp8_e4m3")};
   rows[1]["point"]["predictions"] = false;
-  for (const Record& r : records_of(rows)) {
+  for (const ReportRow& r : report_rows_of(rows)) {
     INFO(r.name << ": " << r.settings);
     CHECK(r.settings.find("predictions") == r.settings.npos);
     CHECK(r.name.find("predictions") == r.name.npos);
@@ -128,7 +128,7 @@ TEST_CASE("a mixed recipe is named by what differs from the base", "[fast]") {
       block_row("mxfp4", Json::array({rule("fc*", "int8"), rule("fc3", "mxfp4")}))};
   rows[3]["point"]["recipe"]["layers"].push_back(
       {{"match", "fc3"}, {"gemms", {{"fprop", {{"unit", "neutral.f32.sequential"}}}}}});
-  const std::vector<Record> records = records_of(rows);
+  const std::vector<ReportRow> records = report_rows_of(rows);
   CHECK(records[0].name == "mxfp4");
   CHECK(records[1].name == "mxfp4 + all layers mxfp8_e4m3");
   CHECK(records[2].name == "mxfp4 + 3 layers mxfp8_e4m3");
@@ -142,7 +142,7 @@ TEST_CASE("names tell what differs, and only that", "[fast]") {
                             block_row("int8")};
   rows[1]["point"]["recipe"]["calibrate"]["rule"] = "percentile(99.9)";
   rows[3]["point"]["recipe"]["gemms"]["fprop"]["unit"] = "neutral.f32.sequential";
-  const std::vector<Record> records = records_of(rows);
+  const std::vector<ReportRow> records = report_rows_of(rows);
   CHECK(records[0].name == "mxfp4");
   CHECK(records[1].name == "mxfp4, calibrate.rule percentile(99.9)");
   CHECK(records[2].name == "int8 on exact");
@@ -160,7 +160,7 @@ TEST_CASE("names say only what is not usual in the sweep", "[fast]") {
   rows[5]["point"]["recipe"]["roles"]["weight"]["granularity"] = "block";
   rows.erase(rows.begin() + 1);
   std::vector<std::string> names;
-  for (const Record& r : records_of(rows)) names.push_back(r.name);
+  for (const ReportRow& r : report_rows_of(rows)) names.push_back(r.name);
   CHECK(names == std::vector<std::string>{"int4, weight.rounding sr(8)", "int4",
                                           "int4, recipe.seed 1", "int4, calibrate.rule mse",
                                           "int4, weight.granularity block"});
@@ -168,7 +168,7 @@ TEST_CASE("names say only what is not usual in the sweep", "[fast]") {
   rows.push_back(block_row("int8"));
   rows.push_back(block_row("int8"));
   rows[5]["point"]["recipe"]["calibrate"]["rule"] = "mse";
-  const std::vector<Record> records = records_of(rows);
+  const std::vector<ReportRow> records = report_rows_of(rows);
   CHECK(records[5].name == "int8, calibrate.rule mse");
   CHECK(records[6].name == "int8");
 }
@@ -181,12 +181,12 @@ TEST_CASE("the headline never names two configurations alike", "[fast]") {
       row.erase("predicted");
       row["bits"] = {{"weight", 4}, {"activation", 4}};
     }
-    std::vector<Record> records = records_of(rows);
-    const auto lose = [](Record& r, double loss) {
+    std::vector<ReportRow> records = report_rows_of(rows);
+    const auto lose = [](ReportRow& r, double loss) {
       r.judged.difference = r.judged.difference_low = r.judged.difference_high = -loss;
       r.judged.value = 0.9;
     };
-    for (Record& r : records) lose(r, 0.2);
+    for (ReportRow& r : records) lose(r, 0.2);
     std::set<std::string> sentences;
     for (const std::vector<std::size_t>& places : same_but_seed(records)) {
       for (const std::size_t i : places) lose(records[i], 0);
@@ -203,7 +203,7 @@ TEST_CASE("the headline never names two configurations alike", "[fast]") {
 TEST_CASE("rows of one point are told apart by version, then by place", "[fast]") {
   std::vector<Json> rows = {block_row("int8"), block_row("int8"), block_row("int8")};
   rows[2]["version"] = "2";
-  const std::vector<Record> records = records_of(rows);
+  const std::vector<ReportRow> records = report_rows_of(rows);
   CHECK(records[0].name == "int8, version 1 (row 1)");
   CHECK(records[1].name == "int8, version 1 (row 2)");
   CHECK(records[2].name == "int8, version 2");
@@ -216,7 +216,7 @@ TEST_CASE("a recorded mse is what the rule was then", "[fast]") {
   rows[0]["point"]["recipe"]["calibrate"]["rule"] = "mse";
   rows[0]["point"]["recipe"]["layers"] =
       Json::array({{{"match", "fc1"}, {"roles", {{"weight", {{"scale", "mse"}}}}}}});
-  const std::vector<Record> records = records_of(rows);
+  const std::vector<ReportRow> records = report_rows_of(rows);
   CHECK(records[0].weight.scale == "mse(17)");
   CHECK(records[1].weight.scale == "mse(exact)");
   CHECK(records[0].other == "fc1: weight scale mse(17)");

@@ -80,7 +80,7 @@ Json losses_row(const std::string& folder, std::size_t at, std::size_t format, d
 }
 
 std::string said(const std::vector<Json>& rows, const std::string& folder = "") {
-  const std::vector<Record> records = records_of(rows, folder);
+  const std::vector<ReportRow> records = report_rows_of(rows, folder);
   const std::vector<std::string> all = best_of_widths(configurations(records));
   return all.empty() ? "" : all.front();
 }
@@ -110,7 +110,7 @@ std::string swept(const std::string& data, net::Builder& builder, const char* sc
 
 TEST_CASE("pairs: the best of a width, and what is not told apart from it", "[fast]") {
   std::vector<Json> rows = {row(0, 1, 100, 0, 28), row(1, 2, 140, 0, 26), row(2, 12, 100, 2, 27)};
-  std::vector<Record> records = records_of(rows);
+  std::vector<ReportRow> records = report_rows_of(rows);
   std::vector<std::string> said = best_of_widths(configurations(records));
   REQUIRE(said.size() == 1);
   CHECK_THAT(said[0], StartsWith("Highest top-1 at 6 bits: e2m3") &&
@@ -121,7 +121,7 @@ TEST_CASE("pairs: the best of a width, and what is not told apart from it", "[fa
   // One is named, however many are like it.
   std::vector<Json> more = rows;
   more.push_back(row(3, 1, 100, 3, 25, "narrow"));
-  records = records_of(more);
+  records = report_rows_of(more);
   said = best_of_widths(configurations(records));
   REQUIRE(said.size() == 1);
   CHECK_THAT(said[0], StartsWith("Highest top-1 at 6 bits: e2m3fn") &&
@@ -129,16 +129,16 @@ TEST_CASE("pairs: the best of a width, and what is not told apart from it", "[fa
                           Contains("; 2 others are not told apart from it: ") && Contains("int6"));
   // Told apart from all: nothing to add.
   const std::vector<Json> two = {rows[0], rows[1]};
-  records = records_of(two);
+  records = report_rows_of(two);
   CHECK_THAT(best_of_widths(configurations(records)).at(0),
              Contains(", by 2.0 [1.") && !Contains("told apart"));
-  records = records_of(rows);
+  records = report_rows_of(rows);
   rows[1].erase("answers");  // as of an earlier program
-  records = records_of(rows);
+  records = report_rows_of(rows);
   CHECK_THAT(best_of_widths(configurations(records)).at(0),
              Contains("not paired") && Contains("e3m2"));
   for (Json& old : rows) old.erase("answers");
-  records = records_of(rows);
+  records = report_rows_of(rows);
   CHECK(best_of_widths(configurations(records)).empty());
 }
 
@@ -146,7 +146,7 @@ TEST_CASE("pairs: best points are not chosen by noise", "[fast]") {
   // The narrow accumulator is ahead by one sample.
   std::vector<Json> rows = {row(0, 1, 101, 0, 28.4, "exact"), row(1, 1, 100, 0, 25, "narrow"),
                             row(2, 14, 99, 0, 40, "exact")};
-  const std::vector<Record> records = records_of(rows);
+  const std::vector<ReportRow> records = report_rows_of(rows);
   const std::vector<Configuration> all = configurations(records);
   const BestPoints best = best_points(all);
   REQUIRE(best.points.size() == 1);
@@ -163,7 +163,7 @@ TEST_CASE("pairs: losses tell configurations apart as answers do", "[fast]") {
                  Contains(", by 0.051 [0.046, 0.055] bits per ") && Contains(" over e3m2") &&
                  Contains(" is not told apart from it"));
   // The mean of a window's noise is 0.1 / sqrt(12), of a difference sqrt(2) more: 0.0018 of 512.
-  const std::vector<Record> records = records_of(rows, folder.path());
+  const std::vector<ReportRow> records = report_rows_of(rows, folder.path());
   const std::vector<Configuration> all = configurations(records);
   const std::optional<PairedLead> lead = paired(all[0], all[1]).lead;
   REQUIRE(lead);
@@ -187,12 +187,12 @@ TEST_CASE("pairs: several seeds are paired seed by seed", "[fast]") {
   CHECK_THAT(said(rows), Contains("Highest top-1 at 6 bits: e2m3fn, told apart from 1 of 2 "
                                   "others, by 2.0 [1.") &&
                              Contains("points over e3m2fn; int6 is not told apart from it"));
-  const std::vector<Record> records = records_of(rows);
+  const std::vector<ReportRow> records = report_rows_of(rows);
   const std::vector<Configuration> all = configurations(records);
   // Under every seed the same samples differ: they are no more than those of one seed.
   const PairedLead five = *paired(all[0], all[1]).lead;
   const std::vector<Json> both = {rows[0], rows[1]};
-  const std::vector<Record> first = records_of(both);
+  const std::vector<ReportRow> first = report_rows_of(both);
   const std::vector<Configuration> one = configurations(first);
   const PairedLead single = *paired(one[0], one[1]).lead;
   CHECK(five.difference == Approx(single.difference));
@@ -210,7 +210,7 @@ TEST_CASE("pairs: what seeds change counts beside what samples do", "[fast]") {
     rows.push_back(losses_row(folder.path(), 0, 1, 0.05, seed, drift[seed]));
     rows.push_back(losses_row(folder.path(), 1, 2, 0.07, seed));
   }
-  const std::vector<Record> records = records_of(rows, folder.path());
+  const std::vector<ReportRow> records = report_rows_of(rows, folder.path());
   const std::vector<Configuration> all = configurations(records);
   const PairedLead lead = *paired(all[0], all[1]).lead;
   CHECK_FALSE(lead.told_apart());

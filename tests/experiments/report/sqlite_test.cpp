@@ -60,15 +60,15 @@ TEST_CASE("sqlite equals the rows", "[fast]") {
   write_sqlite(input, scratch / "report.sqlite");  // over an existing file
   CHECK(scratch.files() == 1);
   const std::string file = scratch / "report.sqlite";
-  const std::vector<Record> records = records_of(rows);
+  const std::vector<ReportRow> records = report_rows_of(rows);
 
   const auto stored = query(file, "SELECT * FROM rows ORDER BY position");
   REQUIRE(stored.size() == rows.size());
   for (std::size_t i = 0; i < stored.size(); ++i) {
-    REQUIRE(stored[i].size() == record_columns().size() + 2);
+    REQUIRE(stored[i].size() == row_columns().size() + 2);
     CHECK(stored[i][0] == i);
-    for (std::size_t c = 0; c < record_columns().size(); ++c) {
-      CHECK(stored[i][c + 1] == cell_json(record_columns()[c].value(records[i])));
+    for (std::size_t c = 0; c < row_columns().size(); ++c) {
+      CHECK(stored[i][c + 1] == cell_json(row_columns()[c].value(records[i])));
     }
     CHECK(stored[i].back().get<std::string>() == to_json(*records[i].row).dump());
   }

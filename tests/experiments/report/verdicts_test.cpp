@@ -34,7 +34,7 @@ Verdicts judge(const std::vector<Json>& tensors, const char* rounding = "rne") {
   row["point"]["recipe"]["roles"]["weight"]["rounding"] = rounding;
   row["predicted"]["tensors"] = tensors;
   const std::vector<Json> rows = {row, row};
-  return judge_predictions(records_of(rows));
+  return judge_predictions(report_rows_of(rows));
 }
 
 }  // namespace
@@ -91,7 +91,7 @@ TEST_CASE("whether rounding is random is read of the tensor's own role and layer
   // Neither another role nor a text that merely looks like it.
   recipe["roles"]["gradient"] = {{"format", "int8"}, {"rounding", "sr(8)"}};
   recipe["note"] = "\"rounding\":\"sr(8)\"";
-  const auto empirical = [&] { return judge_predictions(records_of({row})).empirical; };
+  const auto empirical = [&] { return judge_predictions(report_rows_of({row})).empirical; };
   CHECK(empirical().holds == 2);
   recipe["layers"] = {{{"match", "b*"}, {"roles", {{"weight", {{"rounding", "sr(8)"}}}}}}};
   CHECK(empirical().holds == 1);
@@ -109,7 +109,7 @@ TEST_CASE("layers and outputs hold within 1 dB and fail beyond", "[fast]") {
                    {{"name", "c"}, {"sqnr_db", 10}, {"predicted_db", 12}},
                    {{"name", "d"}, {"sqnr_db", nullptr}, {"predicted_db", 6}}};
   const std::vector<Json> rows = {row};
-  const Verdicts v = judge_predictions(records_of(rows));
+  const Verdicts v = judge_predictions(report_rows_of(rows));
   CHECK(v.outputs.compared() == 1);
   CHECK(v.outputs.largest == Approx(1));
   CHECK(v.layers.holds == 1);
@@ -131,7 +131,7 @@ TEST_CASE("a verdict that the row records is the one that counts", "[fast]") {
   row["metrics"]["sqnr_db"] = 20;
   row["layers"] = {{{"name", "a"}, {"sqnr_db", 10}, {"predicted_db", 10}, {"verdict", "fails"}}};
   const std::vector<Json> rows = {row};
-  const Verdicts v = judge_predictions(records_of(rows));
+  const Verdicts v = judge_predictions(report_rows_of(rows));
   CHECK(v.empirical.fails == 1);
   CHECK(v.fitted.fails == 1);
   CHECK(v.layers.fails == 1);

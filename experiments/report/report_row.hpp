@@ -1,5 +1,5 @@
-// One row of a sweep, flattened: what tables, exports and charts read instead of walking the row's
-// JSON.
+// A row of a sweep with what tables, exports and charts derive from it: roles, names, the figure by
+// which it is judged.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -16,7 +16,7 @@
 namespace numemu::experiments {
 
 /// How one role (weights or activations) is stored. Empty texts were absent from the row.
-struct RoleRecord {
+struct ReportRole {
   bool quantized = false;  ///< false: float32, and every other field is as constructed
   std::string format = "float32", rounding, overflow, scale, granularity, axis, mask;
   /// "float", "int", "block" for block formats, "other" for formats that this program has not.
@@ -24,22 +24,22 @@ struct RoleRecord {
   std::string element;  ///< of a block format, whose bits these are
   std::optional<int> bits = 32, exponent_bits = 8, mantissa_bits = 23;
 
-  friend bool operator==(const RoleRecord&, const RoleRecord&) = default;
+  friend bool operator==(const ReportRole&, const ReportRole&) = default;
 };
 
 /// Decibels of an SQNR that the mean of the outputs may make before both figures are shown.
 inline constexpr double kMeanHides = 3;
 
 /// Absent, null and non-finite numbers are empty. Accuracies are fractions, SQNR in dB.
-struct Record {
-  const Row* row = nullptr;  ///< never null in what read_records() gives
+struct ReportRow {
+  const Row* row = nullptr;  ///< never null in what report_rows() gives
   std::size_t position = 0;  ///< place in the sweep, from 0
   std::string folder;        ///< of the row, where it names files
   std::optional<double> seed;
-  RoleRecord weight, activation;
+  ReportRole weight, activation;
   /// Where nothing but one rule of `layers` quantizes: its glob and its roles.
   std::string only_in;
-  RoleRecord layer_weight, layer_activation;
+  ReportRole layer_weight, layer_activation;
   std::string overrides;  ///< layers whose formats or units are not the base's: "5 layers mxfp8"
   std::string unit, dgrad_unit, wgrad_unit;
   std::string other;  ///< further quantized roles and per-layer rules, in words; usually empty
@@ -85,9 +85,9 @@ struct Record {
   bool sqnr_missed() const;
 };
 
-/// The records of `rows` of a folder, in their order, which keep pointers to them. Without the
-/// folder, files that rows name are not read.
-std::vector<Record> read_records(const std::vector<Row>& rows, const std::string& folder = "");
+/// The rows of a folder for reports, in their order; they point to `rows`. Without the folder,
+/// files that rows name are not read.
+std::vector<ReportRow> report_rows(const std::vector<Row>& rows, const std::string& folder = "");
 
 /// "e4m3fn" for "float8_e4m3fn": the name without the part that the chart shows.
 std::string short_format(const std::string& name);
@@ -120,15 +120,15 @@ std::string json_text(const Json& value, std::initializer_list<const char*> path
 
 /// Whether some row may have predictions: then tables and reports have columns for them. Of float32
 /// nothing is predicted.
-bool any_predictions(const std::vector<Record>&);
+bool any_predictions(const std::vector<ReportRow>&);
 
 /// The rows as if their points had turned predictions off; their keys stay.
 std::vector<Row> without_predictions(std::vector<Row> rows);
 
 /// Names of all scores but top-1, which has columns of its own, in the order of the rows.
-std::vector<std::string> score_columns(const std::vector<Record>&);
+std::vector<std::string> score_columns(const std::vector<ReportRow>&);
 /// "0.712 [0.7, 0.724]"; "" where it has none.
-std::string score_text(const Record&, const std::string& name);
+std::string score_text(const ReportRow&, const std::string& name);
 
 /// "no window's figure differs from float32; at 95 % at most 24.7 % of blocks of 4 windows do
 /// (Clopper-Pearson)", of a score of which no resample differs; "" of others, of `auc`, and of 0

@@ -1,4 +1,4 @@
-#include "experiments/report/record.hpp"
+#include "experiments/report/report_row.hpp"
 
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@
 namespace numemu::experiments {
 namespace {
 
-void describe_element(RoleRecord& out, const Format& format) {
+void describe_element(ReportRole& out, const Format& format) {
   if (format.kind != Kind::floating && format.kind != Kind::integer) return;
   const bool floating = format.kind == Kind::floating;
   out.family = floating ? "float" : "int";
@@ -29,7 +29,7 @@ void describe_element(RoleRecord& out, const Format& format) {
 }
 
 /// The rows may be another version's: a name that is not known here is drawn as "other".
-void describe_format(RoleRecord& out) {
+void describe_format(ReportRole& out) {
   out.family = "other";
   out.bits = out.exponent_bits = out.mantissa_bits = std::nullopt;
   try {
@@ -45,8 +45,8 @@ void describe_format(RoleRecord& out) {
   }
 }
 
-RoleRecord read_role(const Json* json) {
-  RoleRecord out;
+ReportRole read_role(const Json* json) {
+  ReportRole out;
   if (!json || !json->is_object()) return out;
   out.quantized = true;
   out.format = json_text(*json, {"format"});
@@ -67,7 +67,7 @@ std::string unit_name(const Row& row, const char* gemm) {
 }
 
 /// Where the base is float32 and one rule of `layers` alone quantizes.
-void read_only_layer(const Row& row, Record& r) {
+void read_only_layer(const Row& row, ReportRow& r) {
   const Json* layers = json_at(row.point.recipe, {"layers"});
   if (r.weight.quantized || r.activation.quantized || !layers || !layers->is_array() ||
       layers->size() != 1)
@@ -110,7 +110,7 @@ bool fixes_activations(const Row& row) {
 }
 
 /// The rule of calibration where it clips what the scale rule then reads.
-void add_calibration(const Row& row, RoleRecord& role) {
+void add_calibration(const Row& row, ReportRole& role) {
   const std::string rule = json_text(row.point.recipe, {"calibrate", "rule"});
   if (rule.empty() || rule == "absmax" || rule == "dynamic" || role.family == "block" ||
       role.granularity != "tensor" || fixes_activations(row))
@@ -118,8 +118,8 @@ void add_calibration(const Row& row, RoleRecord& role) {
   role.scale += ", " + rule;
 }
 
-Record read_record(const Row& row, std::size_t position, const std::string& folder) {
-  Record r;
+ReportRow report_row(const Row& row, std::size_t position, const std::string& folder) {
+  ReportRow r;
   const Json& recipe = row.point.recipe;
   r.row = &row;
   r.position = position;
@@ -134,7 +134,7 @@ Record read_record(const Row& row, std::size_t position, const std::string& fold
   r.wgrad_unit = unit_name(row, "wgrad");
   add_calibration(row, r.activation);
   if (is_put_back(recipe)) {
-    r.weight = r.activation = RoleRecord{};
+    r.weight = r.activation = ReportRole{};
   } else {
     r.other = other_rules(recipe);
     r.overrides = layer_overrides(row);
@@ -198,70 +198,70 @@ std::string json_text(const Json& value, std::initializer_list<const char*> path
   return found->dump(-1, Json::NotUtf8::replace);
 }
 
-std::optional<double> Record::mean_bits() const {
+std::optional<double> ReportRow::mean_bits() const {
   const Member<double>&w = row->bits.weight, &a = row->bits.activation;
   return w && a ? (*w + *a) / 2 : w ? w : a;
 }
 
-std::string Record::family() const {
-  const RoleRecord& w = only_in.empty() ? weight : layer_weight;
-  const RoleRecord& a = only_in.empty() ? activation : layer_activation;
+std::string ReportRow::family() const {
+  const ReportRole& w = only_in.empty() ? weight : layer_weight;
+  const ReportRole& a = only_in.empty() ? activation : layer_activation;
   if (!w.quantized) return a.family;
   if (!a.quantized || w.family == a.family) return w.family;
   return "mixed";
 }
 
-std::string Record::formats() const {
+std::string ReportRow::formats() const {
   const std::string w = short_format((only_in.empty() ? weight : layer_weight).format),
                     a = short_format((only_in.empty() ? activation : layer_activation).format);
   return w == a ? w : w + " / " + a;
 }
 
-std::string Record::short_label() const {
+std::string ReportRow::short_label() const {
   if (!row->recipe_name.empty()) return row->recipe_name;
   if (!only_in.empty()) return formats() + " in " + layer_words(only_in);
   return overrides.empty() ? formats() : formats() + " + " + overrides;
 }
 
-std::string Record::not_finite_words() const { return joined(not_finite_sentences(*row), "; "); }
+std::string ReportRow::not_finite_words() const { return joined(not_finite_sentences(*row), "; "); }
 
-bool Record::is_tuned() const { return !row->point.tuned_from.empty(); }
+bool ReportRow::is_tuned() const { return !row->point.tuned_from.empty(); }
 
-std::optional<std::pair<double, double>> Record::sqnr_interval() const {
+std::optional<std::pair<double, double>> ReportRow::sqnr_interval() const {
   if (!sqnr_db || !sqnr_error_db) return std::nullopt;
   const double half = stats::kNormal95 * *sqnr_error_db;
   return std::pair(*sqnr_db - half, *sqnr_db + half);
 }
 
-std::optional<double> Record::hidden_by_mean() const {
+std::optional<double> ReportRow::hidden_by_mean() const {
   const std::optional<double>& centred = row->metrics.sqnr_without_mean_db;
   return sqnr_db && centred && *sqnr_db - *centred > kMeanHides ? centred : std::nullopt;
 }
 
-std::string Record::all_notes() const { return joined(row->notes, "; "); }
+std::string ReportRow::all_notes() const { return joined(row->notes, "; "); }
 
-bool Record::unit_ignored() const {
+bool ReportRow::unit_ignored() const {
   if (!predicted_sqnr_db) return false;
   if (!ignores_units(row->predicted.version.value_or(1))) return false;
   if (prediction_ignores(unit)) return true;
   return std::ranges::any_of(row->layers, prediction_ignores, &RowLayer::unit);
 }
 
-bool Record::sqnr_missed() const {
+bool ReportRow::sqnr_missed() const {
   return predicted_sqnr_db && row->predicted.verdict == Verdict::fails;
 }
 
-std::vector<Record> read_records(const std::vector<Row>& rows, const std::string& folder) {
-  std::vector<Record> out;
+std::vector<ReportRow> report_rows(const std::vector<Row>& rows, const std::string& folder) {
+  std::vector<ReportRow> out;
   out.reserve(rows.size());
-  for (const Row& row : rows) out.push_back(read_record(row, out.size(), folder));
-  name_records(out);
+  for (const Row& row : rows) out.push_back(report_row(row, out.size(), folder));
+  name_rows(out);
   return out;
 }
 
-bool any_predictions(const std::vector<Record>& records) {
+bool any_predictions(const std::vector<ReportRow>& records) {
   return std::any_of(records.begin(), records.end(),
-                     [](const Record& r) { return !r.is_float32() && !r.row->turned_off(); });
+                     [](const ReportRow& r) { return !r.is_float32() && !r.row->turned_off(); });
 }
 
 std::vector<Row> without_predictions(std::vector<Row> rows) {
@@ -279,9 +279,9 @@ std::vector<Row> without_predictions(std::vector<Row> rows) {
   return rows;
 }
 
-std::vector<std::string> score_columns(const std::vector<Record>& records) {
+std::vector<std::string> score_columns(const std::vector<ReportRow>& records) {
   std::vector<std::string> names;
-  for (const Record& record : records) {
+  for (const ReportRow& record : records) {
     for (const RowScore& score : record.row->scores) {
       if (score.name != "top1" && std::ranges::find(names, score.name) == names.end())
         names.push_back(score.name);
@@ -290,7 +290,7 @@ std::vector<std::string> score_columns(const std::vector<Record>& records) {
   return names;
 }
 
-std::string score_text(const Record& record, const std::string& name) {
+std::string score_text(const ReportRow& record, const std::string& name) {
   const RowScore* const score = record.row->score(name);
   if (!score || !score->value) return "";
   std::string text = fmt::format("{:.4g}", *score->value);

@@ -1,5 +1,5 @@
 // Rows flattened; rows without predictions; numbers that are not finite.
-#include "experiments/report/record.hpp"
+#include "experiments/report/report_row.hpp"
 
 #include <algorithm>
 #include <string>
@@ -12,17 +12,17 @@
 #include "tests/experiments/report/scratch.hpp"
 #include "tests/experiments/rows.hpp"
 
-namespace record_test {
+namespace report_row_test {
 
 using Catch::Contains;
 using namespace numemu::experiments;
 using numemu::Json;
 
-TEST_CASE("a record of a quantized row", "[fast]") {
+TEST_CASE("the report row of a quantized one", "[fast]") {
   const std::vector<Json> rows = sample::rows();
-  const std::vector<Record> records = records_of(rows);
+  const std::vector<ReportRow> records = report_rows_of(rows);
   REQUIRE(records.size() == rows.size());
-  const Record& r = records[5];
+  const ReportRow& r = records[5];
   CHECK(r.position == 5);
   CHECK(r.weight.format == rows[5]["point"]["recipe"]["roles"]["weight"]["format"]);
   CHECK(r.weight.rounding == "rne");
@@ -43,14 +43,14 @@ TEST_CASE("a record of a quantized row", "[fast]") {
 
 TEST_CASE("integers have no exponent bits, mixes two families", "[fast]") {
   const std::vector<Json> rows = {sample::row(0, &sample::kFormats[10], &sample::kFormats[4], "u")};
-  const Record r = records_of(rows)[0];
+  const ReportRow r = report_rows_of(rows)[0];
   CHECK(r.weight.exponent_bits == 0);
   CHECK(r.weight.mantissa_bits == 3);
   CHECK(r.family() == "mixed");
   CHECK(r.label == "int4 / e4m3fn");
 }
 
-TEST_CASE("rows of any shape give a record", "[fast]") {
+TEST_CASE("rows of any shape give a report row", "[fast]") {
   const std::vector<Json> rows = {
       Json(),
       Json::array({1, 2}),
@@ -58,7 +58,7 @@ TEST_CASE("rows of any shape give a record", "[fast]") {
       Json::object(),
       {{"key", 7}, {"point", {{"recipe", {{"roles", 3}, {"gemms", nullptr}}}}}, {"bits", "x"}},
       {{"metrics", {{"top1", nullptr}, {"ci95", {1}}, {"difference_ci95", "no"}}}, {"layers", 5}}};
-  for (const Record& r : records_of(rows)) {
+  for (const ReportRow& r : report_rows_of(rows)) {
     CHECK_FALSE(r.quantized());
     CHECK_FALSE(r.difference);
     CHECK_FALSE(r.judged.value);
@@ -75,7 +75,7 @@ TEST_CASE("formats outside the table, described units and other rules keep their
   recipe["gemms"]["fprop"]["unit"] = {{"accumulator", 12}};
   recipe["layers"] = {{{"match", "fc*"}, {"gemms", {{"fprop", {{"unit", "exact"}}}}}}};
   const std::vector<Json> rows = {row};
-  const Record r = records_of(rows)[0];
+  const ReportRow r = report_rows_of(rows)[0];
   CHECK(r.weight.family == "other");
   CHECK_FALSE(r.weight.bits);
   CHECK(r.unit == R"({"accumulator":12})");
@@ -88,19 +88,19 @@ TEST_CASE("formats outside the table, described units and other rules keep their
                          {"activation", {{"mask", "greedy(2:4)"}}},
                          {"gradient", {{"wgrad", {{"mask", "mvue(1:2)"}}}}}}}}};
   const std::vector<Json> again = {row};
-  const Record masked = records_of(again)[0];
+  const ReportRow masked = report_rows_of(again)[0];
   CHECK(masked.other.find("fc*: weight int8 greedy(1:4), activation float32 greedy(2:4), "
                           "gradient wgrad float32 mvue(1:2)") != std::string::npos);
   recipe["transform"] = {{"rule", "hadamard"}, {"block", 16}};
   recipe["layers"] = {{{"match", "fc*"}, {"transform", nullptr}}};
   const std::vector<Json> turned = {row};
-  CHECK(records_of(turned)[0].other.find("transform hadamard block 16; fc*: transform none") !=
+  CHECK(report_rows_of(turned)[0].other.find("transform hadamard block 16; fc*: transform none") !=
         std::string::npos);
 }
 
 TEST_CASE("block formats have the bits of their elements and a family of their own", "[fast]") {
   const std::vector<Json> rows = sample::block_rows();
-  const Record r = records_of(rows)[4];
+  const ReportRow r = report_rows_of(rows)[4];
   CHECK(r.label == "mxfp4");
   CHECK(r.family() == "block");
   CHECK(r.weight.element == "float4_e2m1fn");
@@ -113,27 +113,27 @@ TEST_CASE("block formats have the bits of their elements and a family of their o
 
 TEST_CASE("texts have bits per character", "[fast]") {
   const std::vector<Json> rows = sample::text_rows();
-  const Record r = records_of(rows)[4];
+  const ReportRow r = report_rows_of(rows)[4];
   const Json& metrics = rows[4]["metrics"];
   CHECK(r.perplexity == metrics["perplexity"].get<double>());
   std::vector<Json> scored = {rows[4]};
   scored[0]["metrics"]["perplexity"] = 3.1143;  // by way of float32
   scored[0]["scores"] = {{{"name", "perplexity"}, {"value", 3.11429}}};
-  CHECK(records_of(scored)[0].perplexity == 3.11429);
+  CHECK(report_rows_of(scored)[0].perplexity == 3.11429);
   CHECK(*r.judged.difference == Approx(metrics["bits_per_character"].get<double>() - 2.1));
 }
 
 TEST_CASE("a rule of one layer alone is the label", "[fast]") {
   std::vector<Json> rows = sample::sensitivity_rows();
-  CHECK(records_of(rows)[0].label == "mxint8 in conv1");
-  CHECK(records_of(rows)[0].formats() == "mxint8");
-  CHECK(records_of(rows)[0].family() == "block");
-  CHECK(records_of(rows)[5].label == "mxint8 in all layers");
-  CHECK(records_of(rows)[0].quantized());
-  CHECK(records_of(rows)[0].other == "conv1: weight mxint8, activation mxint8");
+  CHECK(report_rows_of(rows)[0].label == "mxint8 in conv1");
+  CHECK(report_rows_of(rows)[0].formats() == "mxint8");
+  CHECK(report_rows_of(rows)[0].family() == "block");
+  CHECK(report_rows_of(rows)[5].label == "mxint8 in all layers");
+  CHECK(report_rows_of(rows)[0].quantized());
+  CHECK(report_rows_of(rows)[0].other == "conv1: weight mxint8, activation mxint8");
   Json& layers = rows[0]["point"]["recipe"]["layers"];
   layers.push_back(layers[0]);
-  CHECK(records_of(rows)[0].only_in.empty());
+  CHECK(report_rows_of(rows)[0].only_in.empty());
 }
 
 TEST_CASE("the seed stands at the point, or in its recipe", "[fast]") {
@@ -142,8 +142,8 @@ TEST_CASE("the seed stands at the point, or in its recipe", "[fast]") {
   Json without = row;
   without["point"].erase("seed");
   const std::vector<Json> rows = {row, without};
-  CHECK(records_of(rows)[0].seed == 0);
-  CHECK(records_of(rows)[1].seed == 3);
+  CHECK(report_rows_of(rows)[0].seed == 0);
+  CHECK(report_rows_of(rows)[1].seed == 3);
 }
 
 TEST_CASE("short names", "[fast]") {
@@ -162,7 +162,7 @@ TEST_CASE("short names", "[fast]") {
 
 TEST_CASE("calibration that clips is named unless ranges fix every activation", "[fast]") {
   Json row = sample::row(0, &sample::kFormats[4], &sample::kFormats[4], "u");
-  const auto scale = [&] { return records_of({row})[0].activation.scale; };
+  const auto scale = [&] { return report_rows_of({row})[0].activation.scale; };
   row["point"]["recipe"]["calibrate"]["rule"] = "percentile(99.9)";
   CHECK(scale() == "absmax, percentile(99.9)");
   REQUIRE(row["layers"].size() == 5);
@@ -189,12 +189,12 @@ TEST_CASE("reports without predictions have neither columns nor verdicts of them
   const std::vector<Json> rows = sample::rows();
   std::vector<Json> bare;
   for (const Row& row : without_predictions(read_rows(rows))) bare.push_back(to_json(row));
-  CHECK(any_predictions(records_of(rows)));
+  CHECK(any_predictions(report_rows_of(rows)));
   std::vector<Json> float32 = rows;
-  std::erase_if(float32, [](const Json& row) { return !records_of({row})[0].is_float32(); });
+  std::erase_if(float32, [](const Json& row) { return !report_rows_of({row})[0].is_float32(); });
   REQUIRE_FALSE(float32.empty());
-  CHECK_FALSE(any_predictions(records_of(float32)));
-  const std::vector<Record> records = records_of(bare);
+  CHECK_FALSE(any_predictions(report_rows_of(float32)));
+  const std::vector<ReportRow> records = report_rows_of(bare);
   CHECK_FALSE(any_predictions(records));
   const Verdicts verdicts = judge_predictions(records);
   CHECK(verdicts.layers.compared() + verdicts.outputs.compared() + verdicts.fitted.compared() == 0);
@@ -255,7 +255,7 @@ TEST_CASE("finite predictions of numbers that are not finite have failed, and co
   const std::vector<Json> finite = sample::rows();
   std::vector<Json> rows = finite;
   rows.push_back(sample::not_finite_row());
-  const std::vector<Record> before = records_of(finite), records = records_of(rows);
+  const std::vector<ReportRow> before = report_rows_of(finite), records = report_rows_of(rows);
   const Verdicts old = judge_predictions(before), v = judge_predictions(records);
   CHECK(v.outputs.compared() == old.outputs.compared() + 1);
   CHECK(v.outputs.not_finite == 1);
@@ -267,4 +267,4 @@ TEST_CASE("finite predictions of numbers that are not finite have failed, and co
   CHECK(v.failed[5 - 1].format == records.back().name);
 }
 
-}  // namespace record_test
+}  // namespace report_row_test
