@@ -1,5 +1,4 @@
 // AdaComp from settings to conclusion: noise beside its laws, small networks.
-#include <cmath>
 #include <vector>
 
 #include "tests/catch.hpp"
