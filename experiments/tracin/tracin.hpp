@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "emu/net/data/dataset.hpp"
-#include "emu/net/samples/gradients.hpp"
+#include "emu/net/per_sample/gradients.hpp"
 #include "experiments/engine/study.hpp"
 #include "experiments/engine/train_trial.hpp"
 #include "formats/format.hpp"

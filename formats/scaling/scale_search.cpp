@@ -92,7 +92,7 @@ struct Quadratic {
 };
 
 /// The magnitudes of one sign, ascending.
-struct Side {
+struct Magnitudes {
   const ElementGrid* grid = nullptr;
   std::span<const float> x;
   std::unique_ptr<float[]> arrays;  ///< x, and room to sort it
@@ -168,14 +168,14 @@ class Search {
  public:
   Search(const ElementGrids& grids, const float* x, std::int64_t n, const ScaleCodes& codes)
       : codes_(codes), best_(codes.start) {
-    sides_[0].grid = &grids.positive;
-    sides_[1].grid = &grids.negative;
+    magnitudes_[0].grid = &grids.positive;
+    magnitudes_[1].grid = &grids.negative;
     const bool folds = grids.folds, zeros = !grids.keeps_zero;
-    sides_[0].take(x, n,
-                   [=](float v) { return ((v > 0) | (folds & (v < 0)) | (zeros & (v == 0))); });
-    if (!folds) sides_[1].take(x, n, [](float v) { return v < 0; });
-    for (const Side& side : sides_)
-      if (!side.x.empty()) negligible_ += 0x1p-44 * side.between(0, side.x.size()).second;
+    magnitudes_[0].take(
+        x, n, [=](float v) { return ((v > 0) | (folds & (v < 0)) | (zeros & (v == 0))); });
+    if (!folds) magnitudes_[1].take(x, n, [](float v) { return v < 0; });
+    for (const Magnitudes& one : magnitudes_)
+      if (!one.x.empty()) negligible_ += 0x1p-44 * one.between(0, one.x.size()).second;
   }
 
   std::int64_t run() {
@@ -205,17 +205,19 @@ class Search {
 
   /// Counts alone decide, no clock: the same bits everywhere.
   bool spent() const {
-    const auto elements = static_cast<std::int64_t>(sides_[0].x.size() + sides_[1].x.size());
-    return sides_[0].visited + sides_[1].visited > std::min(kRunsEach * elements, kMostRuns);
+    const auto elements =
+        static_cast<std::int64_t>(magnitudes_[0].x.size() + magnitudes_[1].x.size());
+    return magnitudes_[0].visited + magnitudes_[1].visited >
+           std::min(kRunsEach * elements, kMostRuns);
   }
 
   double error(double scale) const {
     double sum = 0;
-    for (const Side& side : sides_)
-      side.for_each_run(
+    for (const Magnitudes& one : magnitudes_)
+      one.for_each_run(
           scale, scale, [&](std::size_t first, std::size_t last, std::size_t k, std::size_t) {
             Quadratic run;
-            run.add(*side.grid, k, static_cast<double>(last - first), side.between(first, last));
+            run.add(*one.grid, k, static_cast<double>(last - first), one.between(first, last));
             sum += std::max(0.0, run.at(scale));
           });
     return sum;
@@ -231,19 +233,19 @@ class Search {
   }
 
   bool overflows(double scale) const {
-    return std::any_of(sides_.begin(), sides_.end(), [&](const Side& side) {
-      return !side.x.empty() && side.grid->overflows(side.x.back(), scale);
+    return std::any_of(magnitudes_.begin(), magnitudes_.end(), [&](const Magnitudes& one) {
+      return !one.x.empty() && one.grid->overflows(one.x.back(), scale);
     });
   }
 
   /// The last code before each number of the grid leaves float32: the best one of a quadratic whose
   /// least value lies beyond.
   void consider_ends() {
-    for (const Side& side : sides_) {
-      if (side.x.empty() || !side.grid->may_overflow(codes_.at(codes_.highest))) continue;
-      for (std::size_t k = side.grid->size(); k-- > 0 && !spent();)
-        if (side.grid->high[k] > 0)
-          consider_around(kBeyondFloat32 / side.grid->high[k], codes_.lowest, codes_.highest);
+    for (const Magnitudes& one : magnitudes_) {
+      if (one.x.empty() || !one.grid->may_overflow(codes_.at(codes_.highest))) continue;
+      for (std::size_t k = one.grid->size(); k-- > 0 && !spent();)
+        if (one.grid->high[k] > 0)
+          consider_around(kBeyondFloat32 / one.grid->high[k], codes_.lowest, codes_.highest);
     }
   }
 
@@ -254,14 +256,14 @@ class Search {
     Quadratic fixed;
     double rest = 0;
     std::int64_t passes = 0;
-    for (const Side& side : sides_) {
-      const ElementGrid& grid = *side.grid;
-      side.for_each_run(
+    for (const Magnitudes& one : magnitudes_) {
+      const ElementGrid& grid = *one.grid;
+      one.for_each_run(
           small, large,
           [&](std::size_t first, std::size_t last, std::size_t k, std::size_t k_small) {
             const auto count = static_cast<double>(last - first);
             if (k == k_small) {
-              fixed.add(grid, k, count, side.between(first, last));
+              fixed.add(grid, k, count, one.between(first, last));
               return;
             }
             passes += static_cast<std::int64_t>((last - first) * (k_small - k));
@@ -272,7 +274,7 @@ class Search {
             const auto apart = [&](double value) {
               const double a = small * value, b = large * value;
               return std::max(
-                  {0.0, std::min(a, b) - side.x[last - 1], side.x[first] - std::max(a, b)});
+                  {0.0, std::min(a, b) - one.x[last - 1], one.x[first] - std::max(a, b)});
             };
             const double least = std::min(apart(grid.low[k]), apart(grid.low[k_small]));
             rest += count * least * least;
@@ -289,14 +291,14 @@ class Search {
   void sweep(std::int64_t low, std::int64_t high, Quadratic error) {
     const double small = codes_.at(low), large = codes_.at(high);
     passes_.clear();
-    for (const Side& side : sides_) {
-      const ElementGrid& grid = *side.grid;
-      side.for_each_run(
+    for (const Magnitudes& one : magnitudes_) {
+      const ElementGrid& grid = *one.grid;
+      one.for_each_run(
           small, large,
           [&](std::size_t first, std::size_t last, std::size_t k, std::size_t k_small) {
             if (k == k_small) return;
             for (std::size_t i = first; i < last; ++i) {
-              const double x = side.x[i];
+              const double x = one.x[i];
               for (std::size_t p = k_small; p > k; --p) {
                 Quadratic before, after;
                 before.add(grid, p, 1, {x, x * x});
@@ -355,7 +357,7 @@ class Search {
   }
 
   const ScaleCodes& codes_;
-  std::array<Side, 2> sides_;
+  std::array<Magnitudes, 2> magnitudes_;
   double negligible_ = 0, least_ = kNone;
   std::int64_t best_;
   std::vector<Interval> heap_;

@@ -19,7 +19,7 @@
 
 namespace numemu::policies {
 
-class SlicedSide;
+class BlockSlices;
 
 inline constexpr std::array<net::GemmKind, 3> kGemmKinds = {
     net::GemmKind::fprop, net::GemmKind::dgrad, net::GemmKind::wgrad};
@@ -79,7 +79,7 @@ struct LayerState {
   SaturationCounts saturation;  ///< of fprop
 
   /// The weight where fprop multiplies slices; `frozen_weight` is empty then.
-  std::shared_ptr<const SlicedSide> sliced_weight;
+  std::shared_ptr<const BlockSlices> sliced_weight;
 
   /// After freeze(): some forward product read the numbers of the weight itself, and the next pass
   /// will again.

@@ -310,16 +310,16 @@ class Run {
           "layer {}, {}: unit {} reads codes: expected both operands in blocks, or none", p_.layer,
           net::to_string(p_.kind), unit_.row().name));
     }
-    const std::shared_ptr<const SlicedSide> left = slices(a_), right = slices(b_);
+    const std::shared_ptr<const BlockSlices> left = slices(a_), right = slices(b_);
     multiply_slices(unit_, p_, *left, *right, unit_random());
     count(a_, left->flags());
     count(b_, right->flags());
   }
 
   /// The operand in slices; of a weight that does not change any more those of its first product.
-  std::shared_ptr<const SlicedSide> slices(const ReadSide& s) {
+  std::shared_ptr<const BlockSlices> slices(const ReadSide& s) {
     const auto make = [&] {
-      return std::make_shared<const SlicedSide>(*s.quantizer, p_, s.which, s.how.random);
+      return std::make_shared<const BlockSlices>(*s.quantizer, p_, s.which, s.how.random);
     };
     // Later products of a step draw for themselves.
     const bool same = s.source.stack.count() == 1 && !s.source.along_rows &&

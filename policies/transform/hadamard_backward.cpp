@@ -17,7 +17,7 @@
 #include "emu/net/profile.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
-#include "policies/numerics/operands/copied_side.hpp"
+#include "policies/numerics/operands/im2col_operand.hpp"
 #include "policies/numerics/operands/operand_scales.hpp"
 #include "policies/numerics/rotation.hpp"
 #include "policies/policy.hpp"
@@ -58,7 +58,7 @@ class HadamardBackward final : public Policy {
       return Forwarding::product(step, given);
     net::Product product = given;
     // Windows shift what the depth pairs: they are copied out before they are rotated.
-    std::optional<CopiedSide> copied_a, copied_b;
+    std::optional<Im2colOperand> copied_a, copied_b;
     if (!reads_whole_lines(given, given.a) || !reads_whole_lines(given, given.b)) {
       product.a = copied_a.emplace(given, net::Side::a).side();
       product.b = copied_b.emplace(given, net::Side::b).side();

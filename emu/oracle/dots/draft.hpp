@@ -13,7 +13,7 @@
 namespace numemu::oracle {
 
 /// A dot whose result tells units apart.
-struct Question {
+struct AskedDot {
   std::string aspect;  ///< "order", "kept-bits", "tie", "zero-sign", ...
   Dot dot;
   std::string id = {};  ///< of a probe: "kept-bits.product.24"
@@ -98,12 +98,12 @@ class Sheet {
 
   void add(const Draft& draft) { add(draft.aspect(), draft); }
   void add(const std::string& aspect, const Draft& draft);
-  std::vector<Question> take() { return std::move(questions_); }
+  std::vector<AskedDot> take() { return std::move(questions_); }
 
  private:
   const Ports& ports_;
   std::set<std::vector<std::uint64_t>> seen_;
-  std::vector<Question> questions_;
+  std::vector<AskedDot> questions_;
 };
 
 }  // namespace numemu::oracle

@@ -70,7 +70,7 @@ std::vector<Rival> rivals_of(const unit::UnitDescription& u, int depth) {
   std::vector<Dot> dots;
   for (const auto& questions :
        {constructed_questions(ports), random_questions(ports, 0, 0, kRandom)}) {
-    for (const Question& question : questions) dots.push_back(question.dot);
+    for (const AskedDot& question : questions) dots.push_back(question.dot);
   }
   std::vector<Rival> patches = patches_of(u);
   std::erase_if(patches, [&](const Rival& patch) { return !fits(patch.description, ports); });

@@ -41,7 +41,7 @@ class Identifier {
         options_(options),
         pool_(options.pool.empty() ? question_pool(ports, options.seed, kBlock) : options.pool),
         evidence_(ports, options.any_nan) {
-    for (const Question& question : pool_) pool_dots_.push_back(question.dot);
+    for (const AskedDot& question : pool_) pool_dots_.push_back(question.dot);
     if (options.catalogue) presets_ = presets(ports);
     for (const UnitDescription& u : options.units) {
       if (fits(u, ports)) presets_.push_back(u);
@@ -116,11 +116,11 @@ class Identifier {
  private:
   /// What the unit sees of a dot.
   Dot seen(const Dot& dot) const { return without_products(dot, finding_.lost); }
-  void note(const Question& question, std::uint64_t code) {
+  void note(const AskedDot& question, std::uint64_t code) {
     finding_.answered.push_back({question, code});
     evidence_.add(seen(question.dot), code);
   }
-  void ask(const Question& question) {
+  void ask(const AskedDot& question) {
     note(question, (*device_)(question.dot));
     if (options_.on_progress) options_.on_progress("questions", finding_.answered.size(), kGuess);
   }
@@ -469,7 +469,7 @@ class Identifier {
   const Ports& ports_;
   const Device* device_;
   const IdentifyOptions& options_;
-  std::vector<Question> pool_;
+  std::vector<AskedDot> pool_;
   std::vector<Dot> pool_dots_;
   Evidence evidence_;
   std::vector<UnitDescription> presets_, survivors_;

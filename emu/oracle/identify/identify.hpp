@@ -22,7 +22,7 @@ struct IdentifyOptions {
   bool any_nan = false;                           ///< every NaN equals every other
   bool catalogue = true;                          ///< begin with the units of the catalogue
   std::vector<unit::UnitDescription> units = {};  ///< beside them, with names of their own
-  std::vector<Question> pool = {};                ///< asked in place of question_pool()
+  std::vector<AskedDot> pool = {};                ///< asked in place of question_pool()
   /// Says that the time is over: what is known by then is the finding. All threads ask it.
   std::function<bool()> stop = {};
   /// How far a phase has come, "questions" or "confirmations"; of the first the total is a guess.
@@ -31,7 +31,7 @@ struct IdentifyOptions {
 
 /// A question and what the unit answered.
 struct Answered {
-  Question question;
+  AskedDot question;
   std::uint64_t code = 0;
 };
 

@@ -146,9 +146,9 @@ class RandomDot {
 
 }  // namespace
 
-std::vector<Question> random_questions(const Ports& ports, std::uint64_t seed, std::uint64_t first,
+std::vector<AskedDot> random_questions(const Ports& ports, std::uint64_t seed, std::uint64_t first,
                                        std::size_t count) {
-  std::vector<Question> questions;
+  std::vector<AskedDot> questions;
   questions.reserve(count);
   for (std::uint64_t i = first; i < first + count; ++i)
     questions.push_back({kKinds[i % kKinds.size()], RandomDot(ports, seed, i).make()});
@@ -182,7 +182,7 @@ void add_integer_questions(Sheet& all) {
 
 }  // namespace
 
-std::vector<Question> constructed_questions(const Ports& ports) {
+std::vector<AskedDot> constructed_questions(const Ports& ports) {
   const bool floats = ports.d != nullptr && ports.c != nullptr && ports.a->kind == Kind::floating &&
                       ports.b->kind == Kind::floating;
   Sheet all(ports);
@@ -191,12 +191,12 @@ std::vector<Question> constructed_questions(const Ports& ports) {
   return all.take();
 }
 
-std::vector<Question> question_pool(const Ports& ports, std::uint64_t seed, std::size_t block) {
+std::vector<AskedDot> question_pool(const Ports& ports, std::uint64_t seed, std::size_t block) {
   constexpr std::size_t kRandom = 240;
-  std::vector<Question> all = constructed_questions(ports);
-  for (Question& question : random_questions(ports, seed, 0, kRandom))
+  std::vector<AskedDot> all = constructed_questions(ports);
+  for (AskedDot& question : random_questions(ports, seed, 0, kRandom))
     all.push_back(std::move(question));
-  std::vector<Question> mixed;
+  std::vector<AskedDot> mixed;
   mixed.reserve(all.size());
   const std::size_t blocks = (all.size() + block - 1) / block;
   for (std::size_t first = 0; first < blocks; ++first) {

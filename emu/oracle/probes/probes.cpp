@@ -40,7 +40,7 @@ const std::vector<OpenQuestion>& open_questions() {
   return kTable;
 }
 
-std::vector<Question> probes(const Ports& ports) {
+std::vector<AskedDot> probes(const Ports& ports) {
   Sheet sheet(ports);
   add_probes(sheet);
   return sheet.take();

@@ -21,7 +21,7 @@ const std::vector<OpenQuestion>& open_questions();
 
 /// Dots chosen by hand, each with an id of its own, whose results decide an open question: at most
 /// some two hundred. What a GPU is asked.
-std::vector<Question> probes(const Ports&);
+std::vector<AskedDot> probes(const Ports&);
 
 /// Operands, C and result are floating.
 bool floats(const Ports&);

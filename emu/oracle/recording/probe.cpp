@@ -139,7 +139,7 @@ Probe probe_of(const Instruction& i, const oracle::Dot& dot) {
 std::vector<Probe> probes(const Instruction& i) {
   const Ports ports = ports_of(i);
   std::vector<Probe> all;
-  for (const Question& question : oracle::probes(ports)) {
+  for (const AskedDot& question : oracle::probes(ports)) {
     all.push_back(probe_of(i, question.dot));
     all.back().id = question.id;
     all.back().question = question.aspect;

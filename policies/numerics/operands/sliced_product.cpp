@@ -12,7 +12,7 @@
 #include "emu/net/profile.hpp"
 #include "emu/unit/unit.hpp"
 #include "formats/error.hpp"
-#include "policies/numerics/operands/copied_side.hpp"
+#include "policies/numerics/operands/im2col_operand.hpp"
 #include "policies/numerics/operands/operand_scales.hpp"
 #include "policies/numerics/operands/weight_tiles.hpp"
 
@@ -31,11 +31,11 @@ bool rows_in_order(const net::ProductSide& side) {
 
 }  // namespace
 
-SlicedSide::SlicedSide(const RoleQuantizer& quantizer, const net::Product& given, net::Side which,
-                       const RandomPiece& random)
+BlockSlices::BlockSlices(const RoleQuantizer& quantizer, const net::Product& given, net::Side which,
+                         const RandomPiece& random)
     : format_(quantizer.policy().block->element), block_(quantizer.policy().block->size) {
   const bool tiles = quantizer.policy().granularity == Granularity::tile;
-  std::optional<CopiedSide> copied;
+  std::optional<Im2colOperand> copied;
   // A window's depth runs over taps: blocks and tiles are those of the matrix that a kernel reads.
   net::Product p = given;
   net::ProductSide& side = p.side(which);
@@ -66,8 +66,8 @@ SlicedSide::SlicedSide(const RoleQuantizer& quantizer, const net::Product& given
   std::memcpy(scales_.data(), lines.scales.data(), lines.scales.size());
 }
 
-void SlicedSide::read_tiles(const RoleQuantizer& quantizer, const net::ProductSide& side,
-                            const RandomPiece& random) {
+void BlockSlices::read_tiles(const RoleQuantizer& quantizer, const net::ProductSide& side,
+                             const RandomPiece& random) {
   const net::Tensor& weight = *side.source;
   const WeightTiles t(weight.shape, block_);
   std::vector<std::uint8_t> codes;
@@ -89,23 +89,23 @@ void SlicedSide::read_tiles(const RoleQuantizer& quantizer, const net::ProductSi
   }
 }
 
-std::int64_t SlicedSide::line(std::int64_t b, std::int64_t r) const {
+std::int64_t BlockSlices::line(std::int64_t b, std::int64_t r) const {
   const std::int64_t matrix = stack_.count() == 1 ? 0 : b;
   return transposed_ ? matrix * stack_.width + r : stack_.row(matrix, r, rows_);
 }
 
-const std::uint8_t* SlicedSide::codes(std::int64_t b, std::int64_t r) const {
+const std::uint8_t* BlockSlices::codes(std::int64_t b, std::int64_t r) const {
   return codes_.data() + line(b, r) * length_;
 }
 
-float SlicedSide::scale(std::int64_t b, std::int64_t r, std::int64_t slice) const {
+float BlockSlices::scale(std::int64_t b, std::int64_t r, std::int64_t slice) const {
   const std::int64_t first = line(b, r) * length_ + slice * block_;
   return scales_[static_cast<std::size_t>(first / line_length_ * per_line_ +
                                           first % line_length_ / block_)];
 }
 
-void multiply_slices(const unit::Unit& unit, const net::Product& p, const SlicedSide& a,
-                     const SlicedSide& b, const net::ProductRandom& random) {
+void multiply_slices(const unit::Unit& unit, const net::Product& p, const BlockSlices& a,
+                     const BlockSlices& b, const net::ProductRandom& random) {
   net::require_stacks(p);
   if (a.block() != b.block()) {
     throw Error(fmt::format(

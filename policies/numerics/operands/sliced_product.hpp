@@ -12,12 +12,12 @@
 namespace numemu::policies {
 
 /// One operand: codes of lines along the depth, and the scale of every block of a line.
-class SlicedSide {
+class BlockSlices {
  public:
   /// Blocks of the role's size, or tiles, of the operand's lines; of the matrix that windows and
-  /// steps of a sequence become (CopiedSide). Throws Error naming layer and product where groups
+  /// steps of a sequence become (Im2colOperand). Throws Error naming layer and product where groups
   /// begin inside blocks.
-  SlicedSide(const RoleQuantizer&, const net::Product&, net::Side, const RandomPiece&);
+  BlockSlices(const RoleQuantizer&, const net::Product&, net::Side, const RandomPiece&);
 
   std::int64_t block() const { return block_; }
   const Format& format() const { return *format_; }
@@ -43,7 +43,7 @@ class SlicedSide {
 /// D of every matrix: for each block of the depth in turn, D = fma(scale of a * scale of b, the
 /// unit's sum of that block's codes, D) in float32, from 0 on. Throws Error for blocks of two
 /// sizes.
-void multiply_slices(const unit::Unit&, const net::Product&, const SlicedSide& a,
-                     const SlicedSide& b, const net::ProductRandom&);
+void multiply_slices(const unit::Unit&, const net::Product&, const BlockSlices& a,
+                     const BlockSlices& b, const net::ProductRandom&);
 
 }  // namespace numemu::policies

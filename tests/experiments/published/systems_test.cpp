@@ -5,7 +5,7 @@
 #include <set>
 
 #include "experiments/engine/experiment.hpp"
-#include "experiments/systems/page.hpp"
+#include "experiments/published/page.hpp"
 #include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 

@@ -59,9 +59,9 @@ TEST_CASE("fused units and the second fused step agree on random dots and probes
     if (!steps) continue;
     const Ports ports = ports_of(*u, u->k);
     std::vector<Dot> dots;
-    for (Question& question : random_questions(ports, 20, 0, kDots))
+    for (AskedDot& question : random_questions(ports, 20, 0, kDots))
       dots.push_back(std::move(question.dot));
-    for (Question& question : probes(ports)) dots.push_back(std::move(question.dot));
+    for (AskedDot& question : probes(ports)) dots.push_back(std::move(question.dot));
     const std::vector<std::uint64_t> results = evaluate(*u, ports, dots);
     int differ = 0;
     for (std::size_t i = 0; i < dots.size(); ++i)

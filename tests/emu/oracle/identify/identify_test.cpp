@@ -29,7 +29,7 @@ Device device_of(const UnitDescription& u, const Ports& ports) {
 /// Answers in which two descriptions differ, of random questions that were not asked.
 std::size_t differing(const UnitDescription& x, const UnitDescription& y, const Ports& ports) {
   std::vector<Dot> dots;
-  for (const Question& question : random_questions(ports, 77, 0, 300)) dots.push_back(question.dot);
+  for (const AskedDot& question : random_questions(ports, 77, 0, 300)) dots.push_back(question.dot);
   const auto of_x = evaluate(x, ports, dots), of_y = evaluate(y, ports, dots);
   std::size_t count = 0;
   for (std::size_t i = 0; i < dots.size(); ++i) count += of_x[i] != of_y[i];
@@ -265,7 +265,7 @@ TEST_CASE("identify: a plainer rule has to give the confirming vectors", "[fast]
   REQUIRE(differing(exact, hidden, ports) > 0);
   // Questions that do not tell the two apart.
   IdentifyOptions options{.confirmations = 300, .catalogue = false};
-  for (Question& question : question_pool(ports, 0, 96)) {
+  for (AskedDot& question : question_pool(ports, 0, 96)) {
     if (evaluate(exact, ports, {&question.dot, 1}) == evaluate(hidden, ports, {&question.dot, 1}))
       options.pool.push_back(std::move(question));
   }
@@ -368,7 +368,7 @@ namespace {
 std::vector<Answered> records_of(const UnitDescription& hidden, const Ports& ports,
                                  std::size_t count) {
   std::vector<Answered> records;
-  for (Question& question : random_questions(ports, 5, 0, count)) {
+  for (AskedDot& question : random_questions(ports, 5, 0, count)) {
     const std::uint64_t code = evaluate(hidden, ports, {&question.dot, 1}).front();
     records.push_back({std::move(question), code});
   }

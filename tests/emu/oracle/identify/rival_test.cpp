@@ -67,7 +67,7 @@ TEST_CASE("rival: each passes the checks and has another result", "[fast]") {
   const Ports ports = ports_of(u, telling_depth(u));
   std::vector<Dot> dots;
   for (const auto& list : {constructed_questions(ports), random_questions(ports, 0, 0, 240)}) {
-    for (const Question& question : list) dots.push_back(question.dot);
+    for (const AskedDot& question : list) dots.push_back(question.dot);
   }
   const auto own = evaluate(u, ports, dots);
   const std::vector<Rival> rivals = rivals_of(u);
@@ -82,7 +82,7 @@ TEST_CASE("rival: each passes the checks and has another result", "[fast]") {
 TEST_CASE("dots: gives() is evaluate() compared", "[fast]") {
   const unit::UnitDescription& u = described("arm.neoverse.fdot.e4m3.f16");
   const Ports ports = ports_of(u, telling_depth(u));
-  const std::vector<Question> questions = random_questions(ports, 0, 0, 100);
+  const std::vector<AskedDot> questions = random_questions(ports, 0, 0, 100);
   for (const std::size_t count : {0, 1, 8, 9, 100}) {
     std::vector<Dot> dots;
     for (std::size_t i = 0; i < count; ++i) dots.push_back(questions[i].dot);

@@ -22,7 +22,7 @@ std::string not_refuted(const char* unit, int& rivals) {
   const unit::UnitDescription& u = *unit::find_unit(unit).description();
   const Ports ports = ports_of(u, telling_depth(u));
   std::vector<Dot> dots;
-  for (const Question& question : probes(ports)) dots.push_back(question.dot);
+  for (const AskedDot& question : probes(ports)) dots.push_back(question.dot);
   const auto own = evaluate(u, ports, dots);
   std::string names;
   for (const Rival& rival : rivals_of(u)) {

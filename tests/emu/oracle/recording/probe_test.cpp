@@ -136,7 +136,7 @@ TEST_CASE("sums of selected B name the k that each word of metadata selects", "[
     CAPTURE(full_name(i));
     const Ports ports = ports_of(i);
     const unit::UnitDescription u = exact_unit(ports);
-    for (const Question& question : oracle::probes(ports)) {
+    for (const AskedDot& question : oracle::probes(ports)) {
       if (question.id.rfind("sparse-order.select.", 0) != 0) continue;
       CAPTURE(question.id);
       const std::string word = question.id.substr(20);

@@ -1,4 +1,4 @@
-#include "policies/numerics/operands/copied_side.hpp"
+#include "policies/numerics/operands/im2col_operand.hpp"
 
 #include <cstdint>
 #include <vector>
@@ -8,7 +8,8 @@
 
 namespace numemu::policies {
 
-CopiedSide::CopiedSide(const net::Product& product, net::Side which) : side_(product.side(which)) {
+Im2colOperand::Im2colOperand(const net::Product& product, net::Side which)
+    : side_(product.side(which)) {
   const net::ProductSide& side = product.side(which);
   const unit::Gather& from = *side.gather;
   const std::int64_t count = side.stack.count(), rows = std::ssize(from.row), k = product.k;

@@ -1,4 +1,4 @@
-#include "emu/net/samples/operands.hpp"
+#include "emu/net/per_sample/operands.hpp"
 
 #include <fmt/format.h>
 

@@ -9,11 +9,11 @@ namespace numemu::policies {
 
 /// An operand whose windows, groups or steps of a sequence are copied out in float32, as a plain
 /// GEMM kernel reads im2col: its source is its matrices [count * rows, k], zeros where borders are.
-class CopiedSide {
+class Im2colOperand {
  public:
-  CopiedSide(const net::Product&, net::Side);
-  CopiedSide(const CopiedSide&) = delete;
-  CopiedSide& operator=(const CopiedSide&) = delete;
+  Im2colOperand(const net::Product&, net::Side);
+  Im2colOperand(const Im2colOperand&) = delete;
+  Im2colOperand& operator=(const Im2colOperand&) = delete;
   const net::ProductSide& side() const { return side_; }
 
  private:

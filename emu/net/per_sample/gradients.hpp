@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "emu/net/samples/laws.hpp"
-#include "emu/net/samples/operands.hpp"
+#include "emu/net/per_sample/laws.hpp"
+#include "emu/net/per_sample/operands.hpp"
 #include "formats/conversion.hpp"
 
 namespace numemu::net::samples {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "emu/net/samples/operands.hpp"
+#include "emu/net/per_sample/operands.hpp"
 #include "emu/stats/rounded_dots.hpp"
 #include "formats/format.hpp"
 

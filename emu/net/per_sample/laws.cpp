@@ -1,6 +1,6 @@
-#include "emu/net/samples/laws.hpp"
+#include "emu/net/per_sample/laws.hpp"
 
-#include "emu/net/samples/gradients.hpp"
+#include "emu/net/per_sample/gradients.hpp"
 
 namespace numemu::net::samples {
 namespace {

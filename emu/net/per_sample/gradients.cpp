@@ -1,4 +1,4 @@
-#include "emu/net/samples/gradients.hpp"
+#include "emu/net/per_sample/gradients.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "experiments/systems/page.hpp"
+#include "experiments/published/page.hpp"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // Gradients of single samples: factored and whole beside those of passes of one sample, and closed
 // forms of rounded operands beside draws.
-#include "emu/net/samples/gradients.hpp"
+#include "emu/net/per_sample/gradients.hpp"
 
 #include <cmath>
 
@@ -9,7 +9,7 @@
 #include "emu/net/forward.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/losses.hpp"
-#include "emu/net/samples/laws.hpp"
+#include "emu/net/per_sample/laws.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 #include "tests/glyphs_cache.hpp"
