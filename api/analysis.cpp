@@ -99,11 +99,7 @@ struct Subject {
 const char* const kBest = "best";
 const char* const kPowerOfTwo = "power-of-two";
 void require_rule(const std::string& name) {
-  try {
-    require_scale_rule(name, {kBest, kPowerOfTwo});
-  } catch (const Error& error) {
-    throw usage_error(fmt::format("--scale-rule: {}", error.what()));
-  }
+  at("--scale-rule", ErrorKind::usage, [&] { require_scale_rule(name, {kBest, kPowerOfTwo}); });
 }
 
 /// The scale that a rule chooses for the numbers of the file, or for all draws of the law, each

@@ -26,16 +26,14 @@ void check_scale_rule(const std::string& path, const Sidecar& sidecar) {
   if (!sidecar.scale_rule) return;
   // Where no block format determines the kind of scales of the rule, that of mxfp4 is one kind,
   // and a real scale the other.
-  try {
+  at(sidecar_path(path) + ": scale_rule", [&] {
     try {
       find_scale_rule(*sidecar.scale_rule, find_block_format(sidecar.block.value_or("mxfp4")));
     } catch (const Error&) {
       if (sidecar.block) throw;
       find_scale_rule(*sidecar.scale_rule);
     }
-  } catch (const Error& error) {
-    throw Error(fmt::format("{}: scale_rule: {}", sidecar_path(path), error.what()), error.kind());
-  }
+  });
 }
 
 bool is_signed_integer(ArrayType type) {

@@ -93,11 +93,7 @@ std::optional<std::int64_t> sidecar_axis(const BlockFormat& f, const ArrayShape&
 
 BlockLayout layout_of(const std::string& path, const BlockFormat& f, const ArrayShape& shape,
                       int axis) {
-  try {
-    return block_layout(f, shape, axis);
-  } catch (const Error& error) {
-    throw Error(fmt::format("{}: {}", path, error.what()), error.kind());
-  }
+  return at(path, [&] { return block_layout(f, shape, axis); });
 }
 
 /// Everything that can be refused before anything is read.

@@ -126,11 +126,7 @@ Epilogue make_epilogue(const unit::Unit& unit, const EpilogueNumbers& given) {
     for (double& factor : factors) {
       if (!fixed) factor = static_cast<double>(static_cast<float>(factor));
     }
-    try {
-      e.set_factors(factors);
-    } catch (const Error& error) {
-      throw Error(fmt::format("{}: {}", given.factor.name, error.what()));
-    }
+    at(given.factor.name, [&] { e.set_factors(factors); });
   }
   e.bias = given.bias;
   const auto [low, high] = unit::ends_of_integers(format);

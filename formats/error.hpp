@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -31,6 +32,24 @@ class Error : public std::runtime_error {
 inline Error usage_error(const std::string& text) { return Error(text, ErrorKind::usage); }
 inline Error file_error(const std::string& text) { return Error(text, ErrorKind::file); }
 inline Error memory_error(const std::string& text) { return Error(text, ErrorKind::memory); }
+
+/// What `read` gives; an Error of it becomes "WHERE: ERROR", unless it begins so already, of its
+/// own kind or of a given one.
+template <class Read>
+decltype(auto) at(const std::string& where, std::optional<ErrorKind> kind, Read&& read) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    const std::string start = where + ": ", text = error.what();
+    if (text.starts_with(start)) throw;
+    throw Error(start + text, kind.value_or(error.kind()));
+  }
+}
+
+template <class Read>
+decltype(auto) at(const std::string& where, Read&& read) {
+  return at(where, std::nullopt, read);
+}
 
 /// Any exception as an Error, with the line that the program prints for it.
 Error error_of(const std::exception_ptr&);

@@ -8,7 +8,6 @@
 #include "formats/call_text.hpp"
 #include "formats/error.hpp"
 #include "formats/suggest.hpp"
-#include "policies/error_at.hpp"
 
 namespace numemu::policies {
 

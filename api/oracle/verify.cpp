@@ -98,12 +98,10 @@ Subject subject_of(const RecordsTold& o, const std::string& name, const std::str
                    std::int64_t depth, UnitPtr& unit) {
   if (header.empty()) return told_subject(o, o.k == 0 ? depth : o.k, unit);
   Subject s;
-  try {
+  at(name + ": line 1", [&] {
     unit = o.unit.empty() ? unit_described(name, header) : open_unit(o.unit);
     s = oracle::parse_header(header, unit.get());
-  } catch (const Error& error) {
-    throw Error(fmt::format("{}: line 1: {}", name, error.what()), error.kind());
-  }
+  });
   if (!o.unit.empty() && s.unit == nullptr)
     throw usage_error(
         fmt::format("--unit: {} holds vectors of operation {}", name, to_string(s.operation)));

@@ -138,11 +138,7 @@ void Settings::check(const std::string& key, const Takes& takes) const {
   }
   if (takes.check == nullptr) return;
   for (const std::string& item : takes.list ? list(key) : std::vector{text(key)}) {
-    try {
-      takes.check(item);
-    } catch (const Error& error) {
-      throw usage_error(fmt::format("{}: {}", named(key), error.what()));
-    }
+    at(named(key), ErrorKind::usage, [&] { takes.check(item); });
   }
 }
 

@@ -100,11 +100,7 @@ void TrainingPlan::require_trainable(const net::Dataset& set) const {
   for (std::size_t m = 0; m < methods.size(); ++m) {
     const TrainTrial one = trial_of(m, seeds.empty() ? 0 : seeds.front());
     net::Graph graph = initial_network(one, set);
-    try {
-      experiments::require_trainable(one, std::move(graph));
-    } catch (const Error& error) {
-      throw Error(fmt::format("{}{}: {}", prefix, methods[m].name, error.what()), error.kind());
-    }
+    at(prefix + methods[m].name, [&] { experiments::require_trainable(one, std::move(graph)); });
   }
 }
 
@@ -304,12 +300,8 @@ void require_trainable(const ExperimentRun& run, const net::Dataset& data,
     for (std::size_t m = 0; m < plan.methods.size(); ++m) {
       const TrainTrial trial = plan.trial_of(m, run.seed);
       net::Graph graph = initial_network(trial, data);
-      try {
-        require_trainable(trial, std::move(graph), "training");
-      } catch (const Error& error) {
-        throw usage_error(
-            fmt::format("--set: recipes: {} on {}: {}", name, c.trial.net, error.what()));
-      }
+      at(fmt::format("--set: recipes: {} on {}", name, c.trial.net), ErrorKind::usage,
+         [&] { require_trainable(trial, std::move(graph), "training"); });
     }
   }
 }

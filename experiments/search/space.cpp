@@ -35,11 +35,7 @@ std::vector<double> shape_of(const Format& format) {
 }
 
 const Format& found(const std::string& name, const std::string& where) {
-  try {
-    return find_format(name);
-  } catch (const Error& error) {
-    throw usage_error(where + ": " + error.what());
-  }
+  return *at(where, ErrorKind::usage, [&] { return &find_format(name); });
 }
 
 std::vector<std::string> all_formats(const SpacePlan& plan) {

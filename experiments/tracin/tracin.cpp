@@ -33,11 +33,8 @@ namespace numemu::experiments::tracin {
 namespace {
 
 const Format& element_format(const std::string& name) {
-  try {
-    return find_format(name);
-  } catch (const Error& error) {
-    throw usage_error(fmt::format("--set: formats: expected element formats: {}", error.what()));
-  }
+  return *at("--set: formats: expected element formats", ErrorKind::usage,
+             [&] { return &find_format(name); });
 }
 
 }  // namespace

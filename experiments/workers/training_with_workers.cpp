@@ -213,11 +213,7 @@ void check_training(const Settings& settings) {
     if (settings.values().contains("micro_batches"))
       options.micro_batches = settings.integer("micro_batches");
     options.batch = settings.integer(prefix + "batch");
-    try {
-      net::check(options);
-    } catch (const Error& error) {
-      throw usage_error(fmt::format("--set: {}batch: {}", prefix, error.what()));
-    }
+    at("--set: " + prefix + "batch", ErrorKind::usage, [&] { net::check(options); });
   }
 }
 

@@ -141,12 +141,8 @@ void settle_codebook(const std::string& path, Sidecar& sidecar, const CodesTold&
     sidecar.format = told->name;
     return;
   }
-  std::string found;
-  try {
-    found = codebook_sha256(find_format(*sidecar.format));
-  } catch (const Error& error) {
-    throw Error(fmt::format("{}: format: {}", sidecar_path(path), error.what()), error.kind());
-  }
+  const std::string found = at(sidecar_path(path) + ": format",
+                               [&] { return codebook_sha256(find_format(*sidecar.format)); });
   if (digest && found != *digest) {
     throw Error(fmt::format("{}: codebook_sha256: expected {}, found {} in {}", sidecar_path(path),
                             *digest, found, codebook_file(*sidecar.format)));

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/error.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu {
@@ -49,5 +50,11 @@ class JsonReader {
   const Json& value_;
   std::string file_, path_;
 };
+
+/// What `read` gives; an Error of it (an unknown format, rounding, unit) names the key at fault.
+template <class Read>
+decltype(auto) at(const JsonReader& key, Read&& read) {
+  return at(key.where(), read);
+}
 
 }  // namespace numemu

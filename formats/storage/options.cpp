@@ -33,14 +33,6 @@ void read_number(const JsonReader& key, const Option& option, double& value) {
   value = given;
 }
 
-std::string canonical(const JsonReader& key, const TextKind& kind) {
-  try {
-    return kind.canonical(key.text(""));
-  } catch (const Error& error) {
-    throw Error(key.where() + ": " + error.what(), error.kind());
-  }
-}
-
 /// An argument of a call as the JSON value it stands for.
 Json argument_json(const Option& option, const std::string& text) {
   if (std::holds_alternative<std::string*>(option.value)) return text;
@@ -75,9 +67,10 @@ void read_option(const JsonReader& key, const Option& option) {
                           *value = key.value().get<bool>();
                         },
                         [&](std::string* value) {
-                          *value = option.kind != nullptr
-                                       ? canonical(key, *option.kind)
-                                       : key.one_of(*value, option.choices, option.key);
+                          *value =
+                              option.kind != nullptr
+                                  ? at(key, [&] { return option.kind->canonical(key.text("")); })
+                                  : key.one_of(*value, option.choices, option.key);
                         }},
              option.value);
 }

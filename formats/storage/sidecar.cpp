@@ -99,34 +99,23 @@ std::optional<ArrayShape> shape(const JsonReader& value) {
   return extents;
 }
 
-/// What `parse` makes of a text, its error at the place of the key.
-template <class Parse>
-auto parsed(const JsonReader& value, const std::string& text, const Parse& parse) {
-  try {
-    return parse(text);
-  } catch (const Error& error) {
-    throw Error(fmt::format("{}: {}", value.where(), error.what()), error.kind());
-  }
-}
-
 /// Checks that names are known. The file of a codebook is opened where its entries are needed.
 void check_names(const JsonReader& root, Sidecar& sidecar) {
   const bool codebook = sidecar.format && !codebook_file(*sidecar.format).empty();
   if (sidecar.format && !codebook) {
-    sidecar.format = parsed(root.member("format"), *sidecar.format, [](const std::string& name) {
-                       return &find_format(name);
-                     })->name;
+    sidecar.format = at(root.member("format"), [&] { return &find_format(*sidecar.format); })->name;
   }
   if (sidecar.codebook_sha256) {
     const JsonReader value = root.member("codebook_sha256");
     if (!codebook) value.fail("null, since the format is not a codebook");
   }
-  if (sidecar.rounding) parsed(root.member("rounding"), *sidecar.rounding, parse_rounding);
-  if (sidecar.overflow) parsed(root.member("overflow"), *sidecar.overflow, parse_overflow);
+  if (sidecar.rounding)
+    at(root.member("rounding"), [&] { return parse_rounding(*sidecar.rounding); });
+  if (sidecar.overflow)
+    at(root.member("overflow"), [&] { return parse_overflow(*sidecar.overflow); });
   if (!sidecar.block) return;
   const JsonReader value = root.member("block");
-  const BlockFormat& block = *parsed(
-      value, *sidecar.block, [](const std::string& name) { return &find_block_format(name); });
+  const BlockFormat& block = *at(value, [&] { return &find_block_format(*sidecar.block); });
   sidecar.block = block.name;
   // Scales are stored beside the codes under the name of their block format.
   if (sidecar.format && *sidecar.format != block.element->name &&

@@ -107,12 +107,8 @@ void require_second(const LayerState& layer, const std::string& name, const std:
         unit.row().name));
   }
   if (!layer.recipe.apart(layer.right)) return;
-  try {
-    require_operand(unit, policy, net::Side::b);
-  } catch (const Error& error) {
-    throw Error(fmt::format("{}: roles.{}: layer {}: {}", where, role, name, error.what()),
-                error.kind());
-  }
+  at(fmt::format("{}: roles.{}: layer {}", where, role, name),
+     [&] { require_operand(unit, policy, net::Side::b); });
 }
 
 void fix(std::optional<RoleQuantizer>& quantizer, FixedScales scales) {

@@ -7,7 +7,6 @@
 #include "formats/blocks/block_format.hpp"
 #include "formats/call_text.hpp"
 #include "formats/error.hpp"
-#include "policies/error_at.hpp"
 #include "policies/recipe/recipe.hpp"
 #include "policies/recipe/role_json.hpp"
 

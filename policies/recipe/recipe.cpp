@@ -14,7 +14,6 @@
 #include "formats/storage/json_reader.hpp"
 #include "formats/storage/sidecar.hpp"
 #include "formats/suggest.hpp"
-#include "policies/error_at.hpp"
 #include "policies/recipe/choices.hpp"
 #include "policies/recipe/fixed_ranges.hpp"
 #include "policies/recipe/recipe_units.hpp"

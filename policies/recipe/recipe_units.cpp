@@ -7,7 +7,6 @@
 #include "emu/unit/description/json.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
-#include "policies/error_at.hpp"
 #include "policies/recipe/choices.hpp"
 #include "policies/recipe/roles.hpp"
 #include "policies/recipe/unit_operands.hpp"
@@ -59,11 +58,7 @@ Json RecipeUnits::read_described(Json object, const std::string& where,
     }
   }
   auto& slot = described_[canonical.dump()];
-  try {
-    if (slot == nullptr) slot = unit::make_unit(std::move(description));
-  } catch (const Error& error) {
-    throw Error(fmt::format("{}: {}", where, error.what()), error.kind());
-  }
+  if (slot == nullptr) slot = at(where, [&] { return unit::make_unit(std::move(description)); });
   return canonical;
 }
 

@@ -5,7 +5,6 @@
 #include "formats/call_text.hpp"
 #include "formats/scaling/scale_rule.hpp"
 #include "formats/suggest.hpp"
-#include "policies/error_at.hpp"
 #include "policies/mask/mask_rule.hpp"
 #include "policies/recipe/role_quantizer.hpp"
 #include "policies/zap/zap_mask.hpp"

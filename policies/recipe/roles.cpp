@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "policies/error_at.hpp"
 #include "policies/recipe/role_json.hpp"
 
 namespace numemu::policies {

@@ -12,7 +12,6 @@
 #include "formats/joined.hpp"
 #include "formats/suggest.hpp"
 #include "policies/canonical_json.hpp"
-#include "policies/error_at.hpp"
 
 namespace numemu::policies {
 

@@ -191,13 +191,8 @@ class Masks final : public Policy, public RewritesInputs {
     }
     if (!roles.masks[RolePart::weight]) return;
     const MaskPolicy& mask = *roles.masks[RolePart::weight];
-    try {
-      require_layout(mask, weight_layout(mask, gemm.weight->shape, 1));
-    } catch (const Error& error) {
-      throw Error(fmt::format("{}: roles.weight.mask: layer {}: {}", binding().where, gemm.name,
-                              error.what()),
-                  error.kind());
-    }
+    at(fmt::format("{}: roles.weight.mask: layer {}", binding().where, gemm.name),
+       [&] { require_layout(mask, weight_layout(mask, gemm.weight->shape, 1)); });
     layer.weight = std::make_unique<WeightMask>(
         mask, weight_mask_random(binding().recipe->seed(), gemm.name, mask));
     parameters_[parameter_name(gemm)] = layer.weight.get();

@@ -1,7 +1,5 @@
 // Predicted zeros: what the predictors of a layer take for zero becomes zero, after the role vector
 // has rounded the tensor.
-#include <fmt/format.h>
-
 #include "formats/error.hpp"
 #include "policies/policy.hpp"
 #include "policies/recipe/bound_recipe.hpp"
@@ -31,14 +29,11 @@ class PredictedZeros final : public Policy {
   std::shared_ptr<const ZapNetwork> loaded(const ZapMask& mask) {
     std::shared_ptr<const ZapNetwork>& slot = by_mask_[to_string(mask)];
     if (slot) return slot;
-    try {
+    at(binding().where + ": roles.vector.mask", [&] {
       ZapNetwork network = load_zap_network(with_digest(mask).file, binding().recipe.graph());
       if (mask.threshold) network.set_threshold(*mask.threshold);
       slot = std::make_shared<const ZapNetwork>(std::move(network));
-    } catch (const Error& error) {
-      throw Error(fmt::format("{}: roles.vector.mask: {}", binding().where, error.what()),
-                  error.kind());
-    }
+    });
     return slot;
   }
 

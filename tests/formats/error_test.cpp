@@ -44,5 +44,14 @@ TEST_CASE("every exception is an Error with the line that the program prints", "
   CHECK(thrown_by([] { throw memory_error("x"); }).kind() == ErrorKind::memory);
 }
 
+TEST_CASE("an error gets its place once, and keeps its kind or gets another", "[fast]") {
+  const auto fails = [] { throw file_error("x: none"); };
+  const Error placed = thrown_by([&] { at("f", fails); });
+  CHECK(placed.what() == std::string("f: x: none"));
+  CHECK(placed.kind() == ErrorKind::file);
+  CHECK(thrown_by([&] { at("f", ErrorKind::usage, fails); }).kind() == ErrorKind::usage);
+  CHECK(thrown_by([&] { at("x", fails); }).what() == std::string("x: none"));
+}
+
 }  // namespace
 }  // namespace numemu::error_test

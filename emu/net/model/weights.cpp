@@ -207,11 +207,7 @@ void restore_ties(Graph& graph, const Checkpoint& checkpoint, const std::string&
     std::vector<int> axes;
     for (const std::int64_t axis : each.axes)
       axes.push_back(static_cast<int>(std::clamp<std::int64_t>(axis, -1, kMostTiedAxes)));
-    try {
-      tie(graph, each.parameter, each.to, std::move(axes));
-    } catch (const Error& error) {
-      throw Error(fmt::format("{}: {}", where, error.what()));
-    }
+    at(where, [&] { tie(graph, each.parameter, each.to, std::move(axes)); });
   }
 }
 

@@ -42,16 +42,6 @@ std::uint64_t usual_nan(const UnitDescription& u) {
 
 constexpr std::int64_t kLargestNumber = std::int64_t{1} << 30;
 
-/// Runs `read` and puts the key in front of an Error from below (an unknown format or rounding).
-template <class Read>
-auto at(const JsonReader& key, const Read& read) {
-  try {
-    return read();
-  } catch (const Error& error) {
-    throw Error(fmt::format("{}: {}", key.where(), error.what()), error.kind());
-  }
-}
-
 std::string text(const JsonReader& value) {
   if (value.is_null()) value.fail("a string");
   return value.text("");

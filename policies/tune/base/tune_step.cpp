@@ -86,11 +86,7 @@ std::vector<TuneStepChoice> parse_tune_steps(const std::string& text, const std:
       continue;
     }
     TuneStepChoice step;
-    try {
-      step.kind = &find_tune_step(call.name);
-    } catch (const Error& error) {
-      throw Error(where + ": " + error.what(), error.kind());
-    }
+    step.kind = at(where, [&] { return &find_tune_step(call.name); });
     step.options = step.kind->options();
     read_arguments(call, step.options->list(), where + ": " + call.name);
     step.text = canonical(*step.kind, *step.options);

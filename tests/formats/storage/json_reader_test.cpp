@@ -1,6 +1,8 @@
 // Strict JSON: every mistake is one line with its position.
 #include "formats/storage/json_reader.hpp"
 
+#include <new>
+
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 
@@ -49,6 +51,16 @@ TEST_CASE("no integer is rounded", "[fast]") {
                              "18446744073709551615", "9223372036854775808", "\"1\"", "true"})
     CHECK_THROWS_WITH(read(number, 0, kMost),
                       "f: [0]: expected an integer from 0 to 9007199254740992");
+}
+
+TEST_CASE("the key stands before an error; other exceptions pass", "[fast]") {
+  const Json json = {{"roles", {{"weight", "x"}}}};
+  const JsonReader key = JsonReader(json, "r.json").member("roles").member("weight");
+  for (const char* error : {"unknown x", "r.json: roles.weight: unknown x"})
+    CHECK_THROWS_WITH(at(key, [&]() -> int { throw Error(error); }),
+                      "r.json: roles.weight: unknown x");
+  CHECK_THROWS_AS(at(key, []() -> int { throw std::bad_alloc(); }), std::bad_alloc);
+  CHECK(at(key, [] { return 7; }) == 7);
 }
 
 TEST_CASE("files that are not there are named", "[fast]") {

@@ -463,13 +463,8 @@ ImportedModel OnnxImporter::finish() {
   for (const OnnxValueInfo& info : model_.graph.outputs) {
     OnnxValue value;
     int batch = 0;
-    try {
-      value = output_value(info, batch);
-    } catch (const Error& error) {
-      throw Error(
-          fmt::format("{}: output '{}': {}", model_.path, printable(info.name), error.what()),
-          error.kind());
-    }
+    at(fmt::format("{}: output '{}'", model_.path, printable(info.name)),
+       [&] { value = output_value(info, batch); });
     if (out.outputs.empty()) first = value;
     out.outputs.push_back({printable(info.name), value.number, value.image, batch});
   }
