@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <optional>
+#include <type_traits>
 
 #include "emu/net/data/load_dataset.hpp"
 #include "emu/net/model/load_network.hpp"
@@ -18,20 +20,39 @@
 namespace numemu::experiments {
 namespace {
 
-/// The items of a setting as numbers in [least, most]; `kind` is what messages call them.
+/// What messages call a number.
 template <class Number>
-std::vector<Number> parsed(const std::vector<std::string>& items, const std::string& setting,
-                           const char* kind, Number least, Number most) {
+constexpr const char* kNumber = std::is_integral_v<Number> ? "whole number" : "number";
+
+/// The number that a text is and nothing else; none outside [least, most].
+template <class Number>
+std::optional<Number> number_in(const std::string& text, Number least, Number most) {
+  Number number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [read, failure] = std::from_chars(text.data(), end, number);
+  if (failure != std::errc() || read != end || !(number >= least && number <= most)) return {};
+  return number;
+}
+
+template <class Number>
+Number setting_number(const Settings& settings, const std::string& key, Number least, Number most) {
+  const std::string& text = settings.text(key);
+  if (const std::optional<Number> number = number_in(text, least, most)) return *number;
+  throw usage_error(fmt::format("{}: expected a {} in {} to {}, not '{}'", settings.named(key),
+                                kNumber<Number>, least, most, text));
+}
+
+template <class Number>
+std::vector<Number> setting_numbers(const Settings& settings, const std::string& key,
+                                    const Takes& takes) {
+  const auto least = static_cast<Number>(takes.least), most = static_cast<Number>(takes.most);
   std::vector<Number> numbers;
-  for (const std::string& item : items) {
-    Number number = 0;
-    const auto [end, failure] = std::from_chars(item.data(), item.data() + item.size(), number);
-    if (failure != std::errc() || end != item.data() + item.size() ||
-        !(number >= least && number <= most)) {
-      throw usage_error(
-          fmt::format("{}: expected {} from {} to {}, got '{}'", setting, kind, least, most, item));
-    }
-    numbers.push_back(number);
+  for (const std::string& item : settings.list(key)) {
+    const std::optional<Number> number = number_in(item, least, most);
+    if (!number)
+      throw usage_error(fmt::format("{}: expected {}s from {} to {}, got '{}'", settings.named(key),
+                                    kNumber<Number>, least, most, item));
+    numbers.push_back(*number);
   }
   return numbers;
 }
@@ -42,6 +63,16 @@ void require_distinct(const std::vector<Item>& items, const std::string& setting
     if (std::find(items.begin(), item, *item) != item)
       throw usage_error(
           fmt::format("{}: expected each value once, found {} twice", setting, *item));
+  }
+}
+
+template <class Number>
+void check_setting_numbers(const Settings& settings, const std::string& key, const Takes& takes) {
+  if (takes.list) {
+    require_distinct(setting_numbers<Number>(settings, key, takes), settings.named(key));
+  } else {
+    setting_number(settings, key, static_cast<Number>(takes.least),
+                   static_cast<Number>(takes.most));
   }
 }
 
@@ -126,13 +157,9 @@ std::string setting_name(std::string key, GivenBy given_by) {
 void Settings::check(const std::string& key, const Takes& takes) const {
   if (takes.empty && text(key).empty()) return;
   if (takes.kind == Takes::Kind::whole) {
-    const auto least = static_cast<std::int64_t>(takes.least),
-               most = static_cast<std::int64_t>(takes.most);
-    takes.list ? require_distinct(whole_numbers(key, least, most), named(key))
-               : void(integer(key, least, most));
+    check_setting_numbers<std::int64_t>(*this, key, takes);
   } else if (takes.kind == Takes::Kind::real) {
-    takes.list ? require_distinct(numbers(key, takes.least, takes.most), named(key))
-               : void(number(key, takes.least, takes.most));
+    check_setting_numbers<double>(*this, key, takes);
   } else if (takes.list) {
     require_distinct(list(key), named(key));
   }
@@ -152,37 +179,18 @@ double Settings::number(const std::string& key) const {
 }
 std::vector<double> Settings::numbers(const std::string& key) const {
   if (text(key).empty()) return {};
-  return numbers(key, takes_.at(key).least, takes_.at(key).most);
+  return setting_numbers<double>(*this, key, takes_.at(key));
 }
 std::vector<std::int64_t> Settings::whole_numbers(const std::string& key) const {
-  const Takes& takes = takes_.at(key);
-  return whole_numbers(key, static_cast<std::int64_t>(takes.least),
-                       static_cast<std::int64_t>(takes.most));
+  return setting_numbers<std::int64_t>(*this, key, takes_.at(key));
 }
 
 std::int64_t Settings::integer(const std::string& key, std::int64_t least,
                                std::int64_t most) const {
-  const std::string& value = text(key);
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (error != std::errc() || end != value.data() + value.size() || number < least ||
-      number > most) {
-    throw usage_error(fmt::format("{}: expected a whole number in {} to {}, not '{}'", named(key),
-                                  least, most, value));
-  }
-  return number;
+  return setting_number(*this, key, least, most);
 }
-
 double Settings::number(const std::string& key, double least, double most) const {
-  const std::string& value = text(key);
-  double number = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  const bool read = error == std::errc() && end == value.data() + value.size();
-  if (!read || !(number >= least && number <= most)) {  // NaN is in no range
-    throw usage_error(
-        fmt::format("{}: expected a number in {} to {}, not '{}'", named(key), least, most, value));
-  }
-  return number;
+  return setting_number(*this, key, least, most);
 }
 
 std::vector<std::string> Settings::list(const std::string& key) const {
@@ -202,15 +210,6 @@ std::vector<std::string> Settings::list(const std::string& key) const {
           fmt::format("{}: expected names separated by commas, not '{}'", named(key), text(key)));
   }
   return items;
-}
-
-std::vector<double> Settings::numbers(const std::string& key, double least, double most) const {
-  return parsed(list(key), named(key), "numbers", least, most);
-}
-
-std::vector<std::int64_t> Settings::whole_numbers(const std::string& key, std::int64_t least,
-                                                  std::int64_t most) const {
-  return parsed(list(key), named(key), "whole numbers", least, most);
 }
 
 void check_granularity(const std::string& text) {

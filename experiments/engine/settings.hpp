@@ -108,13 +108,10 @@ class Settings {
   double number(const std::string& key) const;
   std::vector<double> numbers(const std::string& key) const;
   std::vector<std::int64_t> whole_numbers(const std::string& key) const;
-  /// Numbers in [least, most], bounds that depend on more than the setting; throws Error naming
+  /// A number in [least, most], bounds that depend on more than the setting; throws Error naming
   /// the key.
   std::int64_t integer(const std::string& key, std::int64_t least, std::int64_t most) const;
   double number(const std::string& key, double least, double most) const;
-  std::vector<double> numbers(const std::string& key, double least, double most) const;
-  std::vector<std::int64_t> whole_numbers(const std::string& key, std::int64_t least,
-                                          std::int64_t most) const;
   /// Separated by commas outside parentheses.
   std::vector<std::string> list(const std::string& key) const;
   const std::map<std::string, std::string>& values() const { return values_; }
