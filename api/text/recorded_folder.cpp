@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "api/text/verification.hpp"
+#include "emu/oracle/recording/batch.hpp"
 #include "emu/oracle/recording/records.hpp"
 
 namespace numemu::api {

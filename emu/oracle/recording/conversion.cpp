@@ -1,15 +1,14 @@
-// The table of conversions, their inputs, and the sample of them that is recorded.
+// The table of conversions and their inputs.
 #include "emu/oracle/recording/conversion.hpp"
 
 #include <algorithm>
+#include <iterator>
 
-#include "emu/oracle/recording/batch.hpp"
 #include "emu/oracle/recording/data.hpp"
 
 namespace numemu::oracle::recording {
 namespace {
 
-constexpr std::size_t kRandomCodes = std::size_t{1} << 20;
 constexpr std::uint32_t kSign = 0x80000000U;
 
 /// float32 codes that no number of a target leads to: signs, subnormals, the ends of each range,
@@ -20,6 +19,7 @@ constexpr std::uint32_t kSpecials[] = {
     0x7f7f8000, 0x7f7fe000, 0x7f7fefff, 0x7f7ff000, 0x7f7fffff, 0x7f800000, 0x7f800001, 0x7f800fff,
     0x7f801000, 0x7f801fff, 0x7f802000, 0x7f803fff, 0x7f810000, 0x7fa00000, 0x7fbfffff, 0x7fc00000,
     0x7fc00001, 0x7fe00000, 0x7fffe000, 0x7fffefff, 0x7ffff000, 0x7fffffff};
+static_assert(2 * std::size(kSpecials) == kSpecialInputs);
 
 /// significand * 2^exponent as a float32 code, for what float32 holds exactly: at most 24 bits.
 std::uint32_t float32_code(std::uint32_t significand, int exponent) {
@@ -82,52 +82,12 @@ std::vector<std::uint32_t> float32_inputs(const Conversion& c, std::uint64_t see
   }
   in.insert(in.end(), grid.begin(), grid.end());
   const std::uint32_t tensor = tensor_of(std::string("cvt ") + c.name);
-  for (std::uint32_t i = 0; i < kRandomCodes / 4; ++i) {
+  for (std::uint32_t i = 0; i < kRandomInputs / 4; ++i) {
     const PhiloxBlock block = philox(seed, {{i, 0, tensor, kVectorStream}});
     for (int word = 0; word < 4; ++word)
       in.push_back(word % 2 == 0 ? block.word[word] : in_range(c.d, block.word[word]));
   }
   return in;
-}
-
-/// `wanted` of the places, evenly spread; all where there are no more.
-std::vector<std::size_t> spread(const std::vector<std::size_t>& places, std::size_t wanted) {
-  std::vector<std::size_t> kept(std::min(places.size(), wanted));
-  for (std::size_t i = 0; i < kept.size(); ++i) kept[i] = places[i * places.size() / kept.size()];
-  return kept;
-}
-
-std::vector<std::size_t> range(std::size_t first, std::size_t last) {
-  std::vector<std::size_t> places;
-  for (std::size_t i = first; i < last; ++i) places.push_back(i);
-  return places;
-}
-
-/// Of all 16-bit codes: the ends of each range, multiples of half a step of the target and their
-/// neighbours.
-std::vector<std::size_t> telling_codes(const Conversion& c, std::size_t count) {
-  const ElementInfo from = info(c.a);
-  const std::size_t sign = count / 2, fraction = std::size_t{1} << from.mantissa_bits;
-  const int dropped = from.mantissa_bits - info(c.d).mantissa_bits;
-  const std::size_t half = dropped > 0 ? std::size_t{1} << (dropped - 1) : fraction / 2;
-  std::vector<std::size_t> places;
-  for (std::size_t at = 0; at < count; ++at) {
-    const std::size_t beside = at % half, magnitude = at % sign;
-    const bool end = magnitude < 2 || magnitude + 1 == sign ||  // infinity and its neighbours:
-                     (magnitude + fraction <= sign + 1 && magnitude + fraction + 1 >= sign);
-    if (end || beside <= 1 || beside + 1 == half) places.push_back(at);
-  }
-  return places;
-}
-
-std::vector<std::size_t> choose_codes(const Conversion& c, std::size_t count, std::size_t wanted) {
-  if (count <= wanted) return range(0, count);
-  std::vector<std::size_t> chosen = spread(telling_codes(c, count), wanted * 3 / 4);
-  // An odd stride meets every pattern of low bits.
-  for (std::size_t at = 1; chosen.size() < wanted; at = (at + 40503) % count) chosen.push_back(at);
-  std::sort(chosen.begin(), chosen.end());
-  chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
-  return chosen;
 }
 
 }  // namespace
@@ -152,46 +112,11 @@ int find_conversion(const std::string& name) {
   return -1;
 }
 
-bool lanes_agree(const Conversion& c, std::uint32_t answer) {
-  for (int lane = 1; lane < c.lanes(); ++lane)
-    if (lane_code(c, answer, lane) != lane_code(c, answer, 0)) return false;
-  return true;
-}
-
 std::vector<std::uint32_t> conversion_inputs(const Conversion& c, std::uint64_t seed) {
   if (c.a == Element::f32) return float32_inputs(c, seed);
   std::vector<std::uint32_t> in(std::size_t{1} << info(c.a).bits);
   for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<std::uint32_t>(i);
   return in;
-}
-
-std::vector<std::size_t> choose_records(const Conversion& c, const std::vector<std::uint32_t>& in) {
-  const auto wanted = static_cast<std::size_t>(kRecordedBytes / record_bytes(c));
-  if (c.a != Element::f32) return choose_codes(c, in.size(), wanted);
-  // Three quarters of what the specials leave go to numbers and midpoints, the rest to random
-  // codes.
-  const std::size_t specials = 2 * std::size(kSpecials), random = in.size() - kRandomCodes;
-  std::vector<std::size_t> chosen = range(0, specials);
-  for (const std::size_t at : spread(range(specials, random), (wanted - specials) * 3 / 4))
-    chosen.push_back(at);
-  for (const std::size_t at : spread(range(random, in.size()), wanted - chosen.size()))
-    chosen.push_back(at);
-  return chosen;
-}
-
-std::vector<std::uint8_t> conversion_records(const Conversion& c,
-                                             const std::vector<std::size_t>& chosen,
-                                             const std::vector<std::uint32_t>& in,
-                                             const std::vector<std::uint32_t>& answers) {
-  const int in_bytes = info(c.a).bytes, out_bytes = info(c.d).bytes;
-  std::vector<std::uint8_t> records(chosen.size() * static_cast<std::size_t>(record_bytes(c)));
-  std::uint8_t* at = records.data();
-  for (const std::size_t i : chosen) {
-    store_code(at, in_bytes, in[i]);
-    store_code(at + in_bytes, out_bytes, lane_code(c, answers[i], 0));
-    at += in_bytes + out_bytes;
-  }
-  return records;
 }
 
 }  // namespace numemu::oracle::recording

@@ -1,6 +1,7 @@
-// The conversions cvt: what is converted to what, how it rounds, the inputs it is asked and which
-// of them are recorded.
+// The conversions cvt: what is converted to what, how it rounds, the inputs it is asked, and
+// records of them.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -67,8 +68,6 @@ NUMEMU_HD constexpr std::uint32_t lane_code(const Conversion& c, std::uint32_t a
   const int bits = answer_bits(c);
   return bits == 32 ? answer : answer >> (bits * lane) & ((1U << bits) - 1);
 }
-/// All lanes gave the same code.
-bool lanes_agree(const Conversion&, std::uint32_t answer);
 
 /// The random bits of rs: a function of the input, so that a record needs only input and output.
 /// Every field of the register that a lane might read holds the same bits: 13 of float16 and 16 of
@@ -90,19 +89,14 @@ inline bool has(const Conversion& c, int chip) {
   return c.chips.first <= chip && chip <= c.chips.last;
 }
 
-/// The inputs, each in the low bits of a word: 4 to 16 bits exhaustively; float32: specials, every
-/// number of the target and every midpoint with their neighbours, then 2^20 random codes.
+constexpr std::size_t kSpecialInputs = 76, kRandomInputs = std::size_t{1} << 20;  ///< of float32
+/// The inputs, each in the low bits of a word: 4 to 16 bits exhaustively; float32: kSpecialInputs
+/// specials, every number of the target and every midpoint with their neighbours, then
+/// kRandomInputs random codes.
 std::vector<std::uint32_t> conversion_inputs(const Conversion&, std::uint64_t seed);
 
-/// Which inputs are recorded: places in conversion_inputs, ascending, specials first; at most
-/// kRecordedBytes of records of record_bytes.
-constexpr int kRecordedBytes = 12000;
-std::vector<std::size_t> choose_records(const Conversion&, const std::vector<std::uint32_t>& in);
 /// A record is the input, then the output of the lowest lane, each in its container.
 inline int record_bytes(const Conversion& c) { return info(c.a).bytes + info(c.d).bytes; }
-std::vector<std::uint8_t> conversion_records(const Conversion&,
-                                             const std::vector<std::size_t>& chosen,
-                                             const std::vector<std::uint32_t>& in,
-                                             const std::vector<std::uint32_t>& answers);
+constexpr int kRecordedBytes = 12000;  ///< of the records of a conversion, at most
 
 }  // namespace numemu::oracle::recording

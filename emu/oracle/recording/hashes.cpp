@@ -1,17 +1,12 @@
 #include "emu/oracle/recording/hashes.hpp"
 
-#include <algorithm>
-#include <numeric>
-
-#include "emu/oracle/recording/data.hpp"
+#include "emu/oracle/recording/batch.hpp"
 #include "emu/oracle/recording/whole_file.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::oracle::recording {
 namespace {
 
-constexpr const char* kHeader = "kind\tinstr\tseed\ttiles\tdots\tdots_per_hash\toffset\tcount";
-constexpr std::int64_t kLeastDots = 2500000;
 constexpr std::uint64_t kMostTiles = 1000000000;  // that a table may claim
 
 std::string text(std::uint64_t n) { return std::to_string(n); }
@@ -21,7 +16,15 @@ std::uint64_t dots_of(const Instruction& i, int tiles) {
          static_cast<std::uint64_t>(tiles);
 }
 
-std::vector<std::string> cells(const HashedRun& run, std::size_t offset) {
+const HashedRun* find(const std::vector<HashedRun>& runs, const HashedRun& wanted) {
+  for (const HashedRun& run : runs)
+    if (full_name(*run.instruction) == full_name(*wanted.instruction)) return &run;
+  return nullptr;
+}
+
+}  // namespace
+
+std::vector<std::string> hash_cells(const HashedRun& run, std::size_t offset) {
   const Instruction& i = *run.instruction;
   return {name(i.kind),
           name(i),
@@ -33,61 +36,12 @@ std::vector<std::string> cells(const HashedRun& run, std::size_t offset) {
           text(run.hashes.size())};
 }
 
-const HashedRun* find(const std::vector<HashedRun>& runs, const HashedRun& wanted) {
-  for (const HashedRun& run : runs)
-    if (full_name(*run.instruction) == full_name(*wanted.instruction)) return &run;
-  return nullptr;
-}
-
-}  // namespace
-
-int large_run_tiles(const Instruction& i) {
-  const int dots = i.m * i.n;
-  const int whole_hashes = kDotsPerHash / std::gcd(kDotsPerHash, dots);
-  const int unit = std::lcm(whole_hashes, kDataKinds);
-  const std::int64_t unit_dots = static_cast<std::int64_t>(unit) * dots;
-  return static_cast<int>((kLeastDots + unit_dots - 1) / unit_dots) * unit;
-}
-
-void DotHasher::add(const Batch& batch) {
-  const int bytes = info(batch.instruction->d).bytes;
-  std::int64_t left = static_cast<std::int64_t>(dots_of(*batch.instruction, batch.count));
-  const std::uint8_t* at = batch.d.data();
-  while (left > 0) {
-    const auto now = static_cast<int>(std::min<std::int64_t>(left, kDotsPerHash - dots_));
-    hash_ = fnv1a(hash_, at, static_cast<std::size_t>(now) * static_cast<std::size_t>(bytes));
-    at += static_cast<std::ptrdiff_t>(now) * bytes;
-    left -= now;
-    dots_ += now;
-    if (dots_ == kDotsPerHash) {
-      hashes_.push_back(hash_);
-      hash_ = kFnvBasis;
-      dots_ = 0;
-    }
-  }
-}
-
-void write_hashes(const std::string& folder, const std::vector<HashedRun>& runs) {
-  std::string table(kHeader), bytes;
-  table += '\n';
-  for (const HashedRun& run : runs) {
-    table += table_line(cells(run, bytes.size() / 8));
-    for (const std::uint64_t hash : run.hashes) {
-      std::uint8_t code[8];
-      store_code(code, 8, hash);
-      bytes.append(code, code + 8);
-    }
-  }
-  write_whole_file(folder + "/hashes.bin", bytes);
-  write_whole_file(folder + "/hashes.tsv", table);
-}
-
 std::vector<HashedRun> read_hashes(const std::string& folder) {
   const std::string path = folder + "/hashes.tsv", data = folder + "/hashes.bin";
   const std::string bytes = read_whole_file(data);
   std::vector<HashedRun> runs;
   std::size_t offset = 0;
-  for (const std::vector<std::string>& cell : read_table(path, kHeader)) {
+  for (const std::vector<std::string>& cell : read_table(path, kHashColumns)) {
     const std::string where = path + ":" + std::to_string(runs.size() + 2);
     const int found = find_instruction(cell[0], cell[1]);
     if (found < 0) throw Error(where + ": no instruction " + cell[0] + " " + cell[1]);
@@ -104,7 +58,7 @@ std::vector<HashedRun> read_hashes(const std::string& folder) {
     for (std::uint64_t h = 0; h < count; ++h)
       run.hashes.push_back(
           load_code(reinterpret_cast<const std::uint8_t*>(bytes.data()) + 8 * (offset + h), 8));
-    const std::vector<std::string> expected = cells(run, offset);
+    const std::vector<std::string> expected = hash_cells(run, offset);
     for (std::size_t column = 0; column < cell.size(); ++column)
       if (cell[column] != expected[column])
         throw Error(where + ": expected '" + expected[column] + "' in column " +

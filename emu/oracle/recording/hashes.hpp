@@ -1,11 +1,12 @@
 // Hashes of large runs: one for every 4096 answers, so that two runs are compared without keeping
 // them.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "emu/oracle/recording/batch.hpp"
+#include "emu/oracle/recording/instruction.hpp"
 
 namespace numemu::oracle::recording {
 
@@ -18,23 +19,6 @@ inline std::uint64_t fnv1a(std::uint64_t hash, const std::uint8_t* bytes, std::s
 }
 
 constexpr int kDotsPerHash = 4096;
-/// Tiles of the large run: at least 2.5 million dots, whole hashes, as many tiles of each kind of
-/// data.
-int large_run_tiles(const Instruction&);
-
-/// Hashes the D codes (in their containers) of batches that follow one another, tile by tile, row
-/// by row.
-class DotHasher {
- public:
-  void add(const Batch&);
-  /// Of all whole groups of 4096 dots so far.
-  const std::vector<std::uint64_t>& hashes() const { return hashes_; }
-
- private:
-  std::uint64_t hash_ = kFnvBasis;
-  int dots_ = 0;  ///< in hash_
-  std::vector<std::uint64_t> hashes_;
-};
 
 /// The hashes of one instruction: a row of hashes.tsv and its part of hashes.bin.
 struct HashedRun {
@@ -44,8 +28,10 @@ struct HashedRun {
   std::vector<std::uint64_t> hashes;
 };
 
-/// FOLDER/hashes.bin (uint64, little-endian) and FOLDER/hashes.tsv, whose `offset` counts hashes.
-void write_hashes(const std::string& folder, const std::vector<HashedRun>&);
+/// The columns of FOLDER/hashes.tsv, and the cells of a run whose hashes begin at hash `offset` of
+/// FOLDER/hashes.bin (uint64, little-endian).
+constexpr const char* kHashColumns = "kind\tinstr\tseed\ttiles\tdots\tdots_per_hash\toffset\tcount";
+std::vector<std::string> hash_cells(const HashedRun&, std::size_t offset);
 /// Throws Error that names file and line.
 std::vector<HashedRun> read_hashes(const std::string& folder);
 

@@ -4,31 +4,9 @@ namespace numemu::oracle::recording {
 
 namespace {
 
-struct Chip {
-  const char* name;
-  int first, last;       ///< compute capabilities of its family; the first is its own
-  const char* marketed;  ///< in the driver's name; "": the whole family
-};
-
-// Within a family the chips with a marketed name come first.
-constexpr Chip kChips[] = {
-    {"V100", 70, 72, ""},     {"T4", 75, 75, ""},
-    {"A100", 80, 80, ""},     {"A2", 86, 88, ""},
-    {"L40S", 89, 89, "L40S"}, {"Ada", 89, 89, ""},
-    {"H200", 90, 90, "H200"}, {"H100", 90, 90, ""},
-    {"B200", 100, 119, ""},   {"RTXBlackwell", 120, 129, ""},
-};
+bool names_c(Kind kind) { return kind == Kind::mma || kind == Kind::mmasp || kind == Kind::mmabs; }
 
 }  // namespace
-
-std::string chip_of(const std::string& name, int capability) {
-  for (const Chip& chip : kChips) {
-    if (capability >= chip.first && capability <= chip.last &&
-        name.find(chip.marketed) != std::string::npos)
-      return chip.name;
-  }
-  return "";
-}
 
 bool has(const Instruction& i, int capability) {
   // ptxas of CUDA 13.0 refuses kind::i8 of tcgen05.mma for sm_103a and takes it for sm_100a and
@@ -37,25 +15,6 @@ bool has(const Instruction& i, int capability) {
   if (tensor_memory && is_integer(i.a) && capability == 103) return false;
   return capability >= i.chips.first && capability <= i.chips.last;
 }
-
-std::vector<std::string> chips_with(const Instruction& i) {
-  std::vector<std::string> chips;
-  for (const Chip& chip : kChips)
-    if (has(i, chip.first)) chips.push_back(chip.name);
-  return chips;
-}
-
-int capability_of(const std::string& chip) {
-  for (const Chip& row : kChips)
-    if (chip == row.name) return row.first;
-  return 0;
-}
-
-namespace {
-
-bool names_c(Kind kind) { return kind == Kind::mma || kind == Kind::mmasp || kind == Kind::mmabs; }
-
-}  // namespace
 
 const char* name(Kind kind) {
   constexpr const char* kNames[] = {"mma", "mmasp", "mmabs", "wgmma", "wgmmasp",

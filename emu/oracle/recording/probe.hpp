@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "emu/oracle/dots/dots.hpp"
-#include "emu/oracle/recording/batch.hpp"
+#include "emu/oracle/recording/instruction.hpp"
 
 namespace numemu::oracle::recording {
 
@@ -30,8 +30,5 @@ Probe probe_of(const Instruction&, const oracle::Dot&);
 /// Every probe of the instruction, in a fixed order: those of its ports, and for tf32 some whose
 /// low bits are set.
 std::vector<Probe> probes(const Instruction&);
-
-/// Tile p holds probe p in row 0 and column 0, zeros elsewhere.
-Batch tiles_of(const Instruction&, const std::vector<Probe>&);
 
 }  // namespace numemu::oracle::recording

@@ -16,22 +16,6 @@ constexpr std::uintmax_t kMostBytes = std::uintmax_t{1} << 28;  // no file of a 
 
 }  // namespace
 
-void write_whole_file(const std::string& path, const std::string& bytes) {
-  const std::filesystem::path target(path);
-  const std::string temporary = path + ".part";
-  std::error_code error;
-  if (target.has_parent_path()) std::filesystem::create_directories(target.parent_path(), error);
-  if (error) throw file_error(path + ": cannot make its folder: " + error.message());
-  {
-    std::ofstream file(temporary, std::ios::binary);
-    file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    file.close();
-    if (!file) throw file_error(temporary + ": cannot write");
-  }
-  std::filesystem::rename(temporary, target, error);
-  if (error) throw file_error(path + ": cannot rename from .part: " + error.message());
-}
-
 std::string read_whole_file(const std::string& path) {
   std::error_code error;
   const bool finite = std::filesystem::is_regular_file(path, error);  // no folder, pipe or device
@@ -82,17 +66,6 @@ std::uint64_t cell_number(const std::string& where, const std::string& cell, int
   } catch (const std::out_of_range&) {
   }
   throw Error(where + ": expected a number, got '" + cell + "'");
-}
-
-std::string table_line(const std::vector<std::string>& cells) {
-  std::string line;
-  for (const std::string& cell : cells) {
-    if (cell.find_first_of("\t\n\r") != std::string::npos)
-      throw Error("a cell of a table holds a tab or a line end: '" + cell + "'");
-    if (&cell != &cells.front()) line += '\t';
-    line += cell;
-  }
-  return line + '\n';
 }
 
 }  // namespace numemu::oracle::recording

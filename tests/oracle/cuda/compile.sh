@@ -27,8 +27,8 @@ device_sources() { find "$here" -name '*.cu' | sort; }
 host_sources() {
   {
     find "$here" -name '*.cpp' ! -name '*_test.cpp' ! -name main.cpp ! -path '*/paper/*' ! -path '*/probes/*'
-    printf '%s\n' "$root"/emu/oracle/{recording,probes}/*.cpp "$root"/emu/oracle/identify/{draft,step_map}.cpp \
-      "$root"/formats/{decode,format,value}.cpp
+    printf '%s\n' "$root"/emu/oracle/{recording,probes}/*.cpp "$root"/emu/oracle/{dots/draft,identify/step_map}.cpp \
+      "$root"/formats/{codec,format,value}.cpp
   } | sort
 }
 gpu_sources() { device_sources; host_sources; }

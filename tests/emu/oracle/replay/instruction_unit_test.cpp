@@ -12,6 +12,8 @@
 #include "emu/oracle/recording/probe.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/oracle/recording/named.hpp"
+#include "tests/oracle/cuda/ask/chips.hpp"
+#include "tests/oracle/cuda/ask/probe_tiles.hpp"
 
 namespace numemu::oracle::instruction_unit_test {
 namespace {

@@ -8,12 +8,13 @@
 #include <span>
 
 #include "emu/oracle/recording/data.hpp"
-#include "emu/oracle/recording/records.hpp"
 #include "emu/oracle/replay/instruction_unit.hpp"
 #include "emu/oracle/replay/record_rules.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/oracle/recording/named.hpp"
 #include "tests/files.hpp"
+#include "tests/oracle/cuda/ask/large_run.hpp"
+#include "tests/oracle/cuda/ask/record_writer.hpp"
 
 namespace numemu::oracle::record_judge_test {
 namespace {

@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "emu/oracle/recording/data.hpp"
-#include "emu/oracle/recording/hashes.hpp"
-#include "emu/oracle/recording/probe.hpp"
-#include "emu/oracle/recording/records.hpp"
-#include "emu/oracle/recording/whole_file.hpp"
+#include "tests/oracle/cuda/ask/large_run.hpp"
+#include "tests/oracle/cuda/ask/probe_tiles.hpp"
+#include "tests/oracle/cuda/ask/record_writer.hpp"
 #include "tests/oracle/cuda/ask/steps.hpp"
+#include "tests/oracle/cuda/ask/written_file.hpp"
 #include "tests/oracle/cuda/layout/layout_check.hpp"
 
 namespace numemu::oracle::recording {

@@ -6,6 +6,7 @@
 #include "emu/oracle/recording/whole_file.hpp"
 #include "tests/oracle/cuda/ask/parts.hpp"
 #include "tests/oracle/cuda/ask/supervise.hpp"
+#include "tests/oracle/cuda/ask/written_file.hpp"
 
 namespace numemu::oracle::recording {
 namespace {

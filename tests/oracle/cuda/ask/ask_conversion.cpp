@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "emu/oracle/recording/batch.hpp"
 #include "emu/oracle/recording/hashes.hpp"
-#include "emu/oracle/recording/whole_file.hpp"
+#include "tests/oracle/cuda/ask/written_file.hpp"
 
 namespace numemu::oracle::recording {
 namespace {
@@ -21,7 +22,82 @@ std::string hash_of(const std::vector<std::uint32_t>& answers) {
   return text;
 }
 
+/// `wanted` of the places, evenly spread; all where there are no more.
+std::vector<std::size_t> spread(const std::vector<std::size_t>& places, std::size_t wanted) {
+  std::vector<std::size_t> kept(std::min(places.size(), wanted));
+  for (std::size_t i = 0; i < kept.size(); ++i) kept[i] = places[i * places.size() / kept.size()];
+  return kept;
+}
+
+std::vector<std::size_t> range(std::size_t first, std::size_t last) {
+  std::vector<std::size_t> places;
+  for (std::size_t i = first; i < last; ++i) places.push_back(i);
+  return places;
+}
+
+/// Of all 16-bit codes: the ends of each range, multiples of half a step of the target and their
+/// neighbours.
+std::vector<std::size_t> telling_codes(const Conversion& c, std::size_t count) {
+  const ElementInfo from = info(c.a);
+  const std::size_t sign = count / 2, fraction = std::size_t{1} << from.mantissa_bits;
+  const int dropped = from.mantissa_bits - info(c.d).mantissa_bits;
+  const std::size_t half = dropped > 0 ? std::size_t{1} << (dropped - 1) : fraction / 2;
+  std::vector<std::size_t> places;
+  for (std::size_t at = 0; at < count; ++at) {
+    const std::size_t beside = at % half, magnitude = at % sign;
+    const bool end = magnitude < 2 || magnitude + 1 == sign ||  // infinity and its neighbours:
+                     (magnitude + fraction <= sign + 1 && magnitude + fraction + 1 >= sign);
+    if (end || beside <= 1 || beside + 1 == half) places.push_back(at);
+  }
+  return places;
+}
+
+std::vector<std::size_t> choose_codes(const Conversion& c, std::size_t count, std::size_t wanted) {
+  if (count <= wanted) return range(0, count);
+  std::vector<std::size_t> chosen = spread(telling_codes(c, count), wanted * 3 / 4);
+  // An odd stride meets every pattern of low bits.
+  for (std::size_t at = 1; chosen.size() < wanted; at = (at + 40503) % count) chosen.push_back(at);
+  std::sort(chosen.begin(), chosen.end());
+  chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
+  return chosen;
+}
+
 }  // namespace
+
+bool lanes_agree(const Conversion& c, std::uint32_t answer) {
+  for (int lane = 1; lane < c.lanes(); ++lane)
+    if (lane_code(c, answer, lane) != lane_code(c, answer, 0)) return false;
+  return true;
+}
+
+std::vector<std::size_t> choose_records(const Conversion& c, const std::vector<std::uint32_t>& in) {
+  const auto wanted = static_cast<std::size_t>(kRecordedBytes / record_bytes(c));
+  if (c.a != Element::f32) return choose_codes(c, in.size(), wanted);
+  // Three quarters of what the specials leave go to numbers and midpoints, the rest to random
+  // codes.
+  const std::size_t specials = kSpecialInputs, random = in.size() - kRandomInputs;
+  std::vector<std::size_t> chosen = range(0, specials);
+  for (const std::size_t at : spread(range(specials, random), (wanted - specials) * 3 / 4))
+    chosen.push_back(at);
+  for (const std::size_t at : spread(range(random, in.size()), wanted - chosen.size()))
+    chosen.push_back(at);
+  return chosen;
+}
+
+std::vector<std::uint8_t> conversion_records(const Conversion& c,
+                                             const std::vector<std::size_t>& chosen,
+                                             const std::vector<std::uint32_t>& in,
+                                             const std::vector<std::uint32_t>& answers) {
+  const int in_bytes = info(c.a).bytes, out_bytes = info(c.d).bytes;
+  std::vector<std::uint8_t> records(chosen.size() * static_cast<std::size_t>(record_bytes(c)));
+  std::uint8_t* at = records.data();
+  for (const std::size_t i : chosen) {
+    store_code(at, in_bytes, in[i]);
+    store_code(at + in_bytes, out_bytes, lane_code(c, answers[i], 0));
+    at += in_bytes + out_bytes;
+  }
+  return records;
+}
 
 std::int64_t ask_conversion(const Converter& convert, const Conversion& c,
                             const AskOptions& options, const std::string& folder) {

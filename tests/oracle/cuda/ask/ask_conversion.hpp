@@ -2,11 +2,23 @@
 #pragma once
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "emu/oracle/recording/conversion.hpp"
 #include "tests/oracle/cuda/ask/ask.hpp"
 
 namespace numemu::oracle::recording {
+
+/// All lanes gave the same code.
+bool lanes_agree(const Conversion&, std::uint32_t answer);
+
+/// Which inputs are recorded: places in conversion_inputs, ascending, specials first; at most
+/// kRecordedBytes of records of record_bytes.
+std::vector<std::size_t> choose_records(const Conversion&, const std::vector<std::uint32_t>& in);
+std::vector<std::uint8_t> conversion_records(const Conversion&,
+                                             const std::vector<std::size_t>& chosen,
+                                             const std::vector<std::uint32_t>& in,
+                                             const std::vector<std::uint32_t>& answers);
 
 /// The packed answers of the conversion, one per input.
 using Converter =

@@ -13,7 +13,9 @@
 #include "emu/oracle/recording/hashes.hpp"
 #include "emu/oracle/recording/whole_file.hpp"
 #include "tests/oracle/cuda/ask/ask_all.hpp"
+#include "tests/oracle/cuda/ask/chips.hpp"
 #include "tests/oracle/cuda/ask/supervise.hpp"
+#include "tests/oracle/cuda/ask/written_file.hpp"
 #include "tests/oracle/cuda/device/gpu_machine.cuh"
 
 namespace numemu::oracle::recording {

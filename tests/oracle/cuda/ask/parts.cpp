@@ -11,6 +11,8 @@
 
 #include "emu/oracle/recording/hashes.hpp"
 #include "emu/oracle/recording/whole_file.hpp"
+#include "tests/oracle/cuda/ask/large_run.hpp"
+#include "tests/oracle/cuda/ask/written_file.hpp"
 
 namespace numemu::oracle::recording {
 namespace {

@@ -7,6 +7,7 @@
 #include "emu/oracle/recording/whole_file.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
+#include "tests/oracle/cuda/ask/written_file.hpp"
 
 namespace numemu::oracle::recording::parts_test {
 

@@ -4,7 +4,7 @@
 
 #include "emu/oracle/identify/step_map.hpp"
 #include "emu/oracle/recording/probe.hpp"
-#include "emu/oracle/recording/whole_file.hpp"
+#include "tests/oracle/cuda/ask/written_file.hpp"
 
 namespace numemu::oracle::recording {
 namespace {

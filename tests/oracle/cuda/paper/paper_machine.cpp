@@ -8,6 +8,7 @@
 
 #include "emu/oracle/recording/instruction.hpp"
 #include "emu/oracle/replay/instruction_unit.hpp"
+#include "tests/oracle/cuda/ask/chips.hpp"
 #include "tests/oracle/cuda/paper/ptx_fragments.hpp"
 
 namespace numemu::oracle::recording {

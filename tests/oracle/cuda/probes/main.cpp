@@ -1,7 +1,7 @@
 // Prints the results of each rule for the probes of a chip: docs/hardware/*.md.
 #include <iostream>
 
-#include "emu/oracle/recording/instruction.hpp"
+#include "tests/oracle/cuda/ask/chips.hpp"
 #include "tests/oracle/cuda/probes/predictions.hpp"
 
 int main(int count, char** words) {

@@ -12,6 +12,8 @@
 #include "emu/oracle/recording/instruction.hpp"
 #include "emu/oracle/recording/probe.hpp"
 #include "emu/oracle/replay/record_rules.hpp"
+#include "tests/oracle/cuda/ask/chips.hpp"
+#include "tests/oracle/cuda/ask/probe_tiles.hpp"
 
 namespace numemu::oracle::recording {
 namespace {

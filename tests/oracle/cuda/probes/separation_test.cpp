@@ -13,6 +13,8 @@
 #include "emu/oracle/recording/probe.hpp"
 #include "emu/oracle/replay/record_rules.hpp"
 #include "tests/catch.hpp"
+#include "tests/oracle/cuda/ask/chips.hpp"
+#include "tests/oracle/cuda/ask/probe_tiles.hpp"
 
 namespace numemu::oracle::recording::separation_test {
 namespace {
