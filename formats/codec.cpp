@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "formats/codebook.hpp"
+#include "formats/codebooks/codebook.hpp"
 #include "formats/value.hpp"
 
 namespace numemu {
@@ -281,9 +281,8 @@ Encoded encode(const Format& f, const Value& v, const Rounding& rounding, Overfl
 }
 
 float nearest_float(const Value& value) {
-  static const Format& float32 = find_format("float32");
   return std::bit_cast<float>(
-      static_cast<std::uint32_t>(encode(float32, value, {}, Overflow::ieee).code));
+      static_cast<std::uint32_t>(encode(float32(), value, {}, Overflow::ieee).code));
 }
 
 }  // namespace numemu

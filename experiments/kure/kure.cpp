@@ -18,7 +18,7 @@
 #include "experiments/engine/trials.hpp"
 #include "formats/analysis/error_moments.hpp"
 #include "formats/analysis/normal_law.hpp"
-#include "formats/codebook.hpp"
+#include "formats/codebooks/codebook.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/portable/pairwise.hpp"

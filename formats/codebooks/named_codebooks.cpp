@@ -10,7 +10,7 @@
 #include <stdexcept>
 
 #include "formats/call_text.hpp"
-#include "formats/codebook.hpp"
+#include "formats/codebooks/codebook.hpp"
 #include "formats/codebooks/lloyd_max.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"

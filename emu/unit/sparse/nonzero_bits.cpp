@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "formats/codebook.hpp"
+#include "formats/codebooks/codebook.hpp"
 #include "formats/error.hpp"
 
 #undef HWY_TARGET_INCLUDE

@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "formats/codebook.hpp"
+#include "formats/codebooks/codebook.hpp"
 #include "formats/codec.hpp"
 #include "formats/conversion.hpp"
 #include "formats/error.hpp"

@@ -28,7 +28,7 @@ host_sources() {
   {
     find "$here" -name '*.cpp' ! -name '*_test.cpp' ! -name main.cpp ! -path '*/paper/*' ! -path '*/probes/*'
     printf '%s\n' "$root"/emu/oracle/{recording,probes}/*.cpp "$root"/emu/oracle/{dots/draft,identify/step_map}.cpp \
-      "$root"/formats/{codec,format,value}.cpp
+      "$root"/formats/{codec,format,format_table,value}.cpp
   } | sort
 }
 gpu_sources() { device_sources; host_sources; }
@@ -85,6 +85,16 @@ link_all() {
   ar rcs "$folder/libhost.a" "${parts[@]}"
   "$compiler" "$@" "${whole[@]}" "$folder/libhost.a" -o "$folder/$name" >&2 || { printf 'run: %s does not link\n' "$name" >&2; exit 2; }
   printf '%s\n' "$folder/$name"
+}
+
+# host_check: what runs on the CPU, compiled and linked as for a GPU but by $CXX and without a kernel. No symbol may be missing.
+host_check() {
+  local folder=$build/host compiler=${CXX:-c++}
+  command -v -- "$compiler" >/dev/null || fail 2 "no compiler $compiler: set CXX"
+  mkdir -p "$folder"
+  host_sources >"$folder/sources"
+  compile_all "$folder" "$compiler" -O0 -fPIC -pthread
+  "$compiler" -shared -pthread -Wl,-z,defs "$folder"/*.o -o "$folder/host.so" >&2 || fail 2 'what runs on the CPU does not link'
 }
 
 # Kernels of a PTX file that hold their instruction: those for other chips hold a trap instead.

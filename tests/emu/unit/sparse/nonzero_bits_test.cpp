@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/codebook.hpp"
+#include "formats/codebooks/codebook.hpp"
 #include "formats/codec.hpp"
 #include "formats/containers.hpp"
 #include "formats/error.hpp"

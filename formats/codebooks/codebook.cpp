@@ -1,6 +1,6 @@
 // Codebooks: reading their files, and placing exact reals among arbitrary doubles with big
 // integers.
-#include "formats/codebook.hpp"
+#include "formats/codebooks/codebook.hpp"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // Codebooks: every rounding mode against exact rationals, hostile files, and their records.
-#include "formats/codebook.hpp"
+#include "formats/codebooks/codebook.hpp"
 
 #include <cmath>
 #include <limits>
