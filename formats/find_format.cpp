@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "formats/blocks/block_format.hpp"
-#include "formats/codebook.hpp"
+#include "formats/codebooks/codebook.hpp"
 #include "formats/codebooks/named_codebooks.hpp"
 #include "formats/error.hpp"
 #include "formats/format_table.hpp"

@@ -132,6 +132,17 @@ std::vector<net::Tensor> pass(const Sample& sample, net::Numerics& numerics) {
   return net::backward(sample.graph, std::move(tape), std::move(grad_output), numerics);
 }
 
+namespace {
+
+/// Shown edges, keeps the gradients of nodes' outputs.
+auto keep_gradients(std::map<std::string, net::Tensor>& outputs) {
+  return [&outputs](const net::Step&, const net::Edge& edge, const net::Tensor& tensor) {
+    if (edge.backward) outputs[std::string(edge.layer)] = tensor;
+  };
+}
+
+}  // namespace
+
 Exact exact_pass(const Sample& sample) {
   Exact exact;
   net::Observers show;
@@ -141,9 +152,7 @@ Exact exact_pass(const Sample& sample) {
   show.kept = [&](const net::Step&, const net::Kept& kept, const net::Tensor& tensor) {
     if (kept.use == net::Use::linear) exact.contexts[std::string(kept.layer)] = tensor;
   };
-  show.edge = [&](const net::Step&, const net::Edge& edge, const net::Tensor& tensor) {
-    if (edge.backward) exact.outputs[std::string(edge.layer)] = tensor;
-  };
+  show.edge = keep_gradients(exact.outputs);
   net::Observing numerics(show);
   exact.gradients = pass(sample, numerics);
   return exact;
@@ -255,19 +264,21 @@ using LayerVariances = std::vector<LayerVariance>;
 LayerVariances measure(const std::string& net, const net::Dataset& data, int bits,
                        const Plan& plan) {
   const Sample sample = sample_of(net, data, plan.train, plan.batch, plan.seed);
-  const Exact exact = exact_pass(sample);
-  const auto chosen = bits_of(sample, exact, bits, kGreedyAverage, plan.group);
+  Exact exact = exact_pass(sample);
   Json saved{{"group", plan.group}};
   if (bits > 0) saved["format"] = fmt::format("uint{}", bits);
   if (bits == 0) saved["bits"] = fmt::format("greedy({})", kGreedyAverage);
   policies::RecipeNumerics recipe(
       policies::Recipe::make({{"saved", saved}}, "recipe of actnn", plan.seed), sample.graph);
   if (bits == 0) {
+    // Greedy bits follow the gradients of this step, which pass through contexts in codes.
+    net::Observing first(recipe, {.edge = keep_gradients(exact.outputs)});
     const net::Step step{.phase = net::Phase::training};
     recipe.begin_step(step);
-    pass(sample, recipe);
+    pass(sample, first);
     recipe.end_step(step);
   }
+  const auto chosen = bits_of(sample, exact, bits, kGreedyAverage, plan.group);
   LayerVariances result;
   for (const Layer& layer : layers_of(sample.graph)) {
     const net::Tensor& x = exact.contexts.at(layer.context);

@@ -71,7 +71,8 @@ std::vector<double> context_bound(const net::Tensor&, std::int64_t group,
                                   const std::vector<int>& bits);
 
 /// The bits of every sample of every linear context: the same for all, or with `bits` 0 greedy
-/// ones, `average` on average, after a first step on the same batch.
+/// ones, `average` on average, after a first step on the same batch with these gradients of
+/// outputs.
 std::map<std::string, std::vector<int>> bits_of(const Sample&, const Exact&, int bits,
                                                 double average, std::int64_t group);
 

@@ -280,7 +280,9 @@ std::string answer(const SystemsTally& tally) {
   if (tally.tests.compared() + tally.elsewhere.compared() == 0)
     out += " No published claim was tested.";
   out += fmt::format(" {} claims are not tested here", tally.not_tested);
-  if (tally.without > 0) out += fmt::format(", {} by none of these runs", tally.without);
+  if (tally.without > 0)
+    out += fmt::format("; {} other{} a verdict from none of these runs", tally.without,
+                       tally.without == 1 ? " gets" : "s get");
   return out + ".";
 }
 
