@@ -368,6 +368,7 @@ std::string mean_text(const stats::PairedInterval& d, int digits) {
 }
 
 std::string half_text(double mean, double half, int digits) {
+  if (!std::isfinite(half)) return fmt::format("{:.{}f}", mean, digits);
   return fmt::format("{:.{}f} +- {:.{}f}", mean, digits, half, digits);
 }
 

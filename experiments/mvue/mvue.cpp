@@ -230,7 +230,7 @@ void add_propagation(const ExperimentRun& run, const net::Dataset& data, Conclus
     for (std::size_t depth = 0; depth < layers.size(); ++depth) {
       const std::string& layer = layers[layers.size() - 1 - depth];
       const stats::PairedInterval t = stats::paired_interval(projections[layer]);
-      table.rows[depth].push_back(fmt::format("{:.3f} +- {:.3f}", t.mean, t.high - t.mean));
+      table.rows[depth].push_back(half_text(t, 3));
       series.points.push_back(gain_point(static_cast<double>(depth), layer, t));
       if (unbiased && depth + 1 == layers.size())
         conclusion.add(judged_mean(fmt::format("projection of the gradient at {} of {} after {}",

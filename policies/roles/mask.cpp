@@ -192,7 +192,7 @@ class Masks final : public Policy, public RewritesInputs {
     if (!roles.masks[RolePart::weight]) return;
     const MaskPolicy& mask = *roles.masks[RolePart::weight];
     at(fmt::format("{}: roles.weight.mask: layer {}", binding().where, gemm.name),
-       [&] { require_layout(mask, weight_layout(mask, gemm.weight->shape, 1)); });
+       [&mask, &gemm = gemm] { require_layout(mask, weight_layout(mask, gemm.weight->shape, 1)); });
     layer.weight = std::make_unique<WeightMask>(
         mask, weight_mask_random(binding().recipe->seed(), gemm.name, mask));
     parameters_[parameter_name(gemm)] = layer.weight.get();
