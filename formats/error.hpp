@@ -41,8 +41,7 @@ decltype(auto) at(const std::string& where, std::optional<ErrorKind> kind, Read&
     return read();
   } catch (const Error& error) {
     const std::string start = where + ": ", text = error.what();
-    if (text.starts_with(start)) throw;
-    throw Error(start + text, kind.value_or(error.kind()));
+    throw Error(text.starts_with(start) ? text : start + text, kind.value_or(error.kind()));
   }
 }
 

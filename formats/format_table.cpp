@@ -1,6 +1,8 @@
 // The named formats, from formats.def.
 #include "formats/format_table.hpp"
 
+#include <algorithm>
+#include <functional>
 #include <map>
 
 namespace numemu {

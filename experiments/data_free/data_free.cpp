@@ -499,7 +499,8 @@ extern const Experiment experiment_data_free = {
       "here)."},
      {"statistics",
       "Calibrated on samples made from the statistics, in ranges and batch-norm statistics, top-1 "
-      "is above that with noise and at most 1 point below that with real data (published; the "
+      "is above that with noise and at most 1 point below that with as many real images "
+      "(published; the "
       "margin is ours).",
       "images"},
      {"ranges", "The same with ranges alone (a contrast).", "images"},

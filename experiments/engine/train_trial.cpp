@@ -181,6 +181,10 @@ net::Graph initial_network(const TrainTrial& trial, const net::Dataset& data) {
   return std::move(network.graph);
 }
 
+bool has_weights(const TrainTrial& trial, const net::Dataset& data) {
+  return net::load_network(trial.net, data).has_weights;
+}
+
 void train_under(net::Numerics& numerics, net::Graph& graph, const TrainTrial& trial,
                  const net::Dataset& data) {
   net::TrainOptions options = trial.options;

@@ -102,6 +102,8 @@ net::Dataset restricted(const net::Dataset&, std::int64_t train_samples, bool va
 policies::Recipe parsed_recipe(const TrainTrial&);
 /// The network of a trial at the weights of its seed or its file, whatever its start is.
 net::Graph initial_network(const TrainTrial&, const net::Dataset&);
+/// Whether the network of a trial comes from a file with weights.
+bool has_weights(const TrainTrial&, const net::Dataset&);
 /// Trains a network under these numerics by the options of a trial, whatever its recipe and calls
 /// are; no validation samples are read.
 void train_under(net::Numerics&, net::Graph&, const TrainTrial&, const net::Dataset&);

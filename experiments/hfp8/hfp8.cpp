@@ -167,9 +167,9 @@ void judge_training(const TrainingTable& training, const std::vector<std::int64_
       judge_gains({over("sums in chunks of 64 over sums one by one", chunked, one_by_one)});
   const auto stall = static_cast<std::int64_t>(
       std::ldexp(1, find_format("hfp16_e6m9").mantissa_bits + 1));  // of ones
-  if (longest < stall)
+  if (longest <= stall)
     sums = without_verdict(std::move(sums), fmt::format("sums of at most {} products do not stall, "
-                                                        "as {} may",
+                                                        "as those of more than {} may",
                                                         longest, stall));
   conclusion.add(std::move(sums), "chunks");
   std::vector<PairedGain> small;
@@ -351,7 +351,8 @@ extern const Experiment experiment_hfp8 = {
      {"residual", "A residual repairs them (published).", "seeds"},
      {"forward", "1-4-3 forward is more accurate than 1-5-2 (published).", "seeds"},
      {"chunks",
-      "Sums in chunks of 64 train more accurately than sums one by one, of 1,024 products or more "
+      "Sums in chunks of 64 train more accurately than sums one by one, of more than 1,024 "
+      "products "
       "(published, by Wang et al. 2018).",
       "seeds"},
      {"errors",

@@ -380,9 +380,9 @@ double late_gain(const Study<TrainOutcome>& study, std::size_t method) {
 
 double margin_of(bool accuracy) { return accuracy ? kMargin : kMarginBits; }
 
-/// No worse than dense at the end of training, by the margin. A method that is worse while it still
-/// gains more than the margin is not at that end, and stays undecided; so does one of which no test
-/// on the way says whether it is.
+/// No worse than dense at the end of training, by the margin. Without a verdict where a method
+/// gains more than the margin at its end, or no test on its way tells: its training may not have
+/// ended.
 Finding judged_loss(const std::string& name, bool accuracy, const stats::PairedInterval& loss,
                     double late) {
   const double margin = margin_of(accuracy);
@@ -390,8 +390,8 @@ Finding judged_loss(const std::string& name, bool accuracy, const stats::PairedI
       fmt::format("{} lost to dense by {} (at most {} predicted)",
                   accuracy ? "points of top-1" : "bits per character", name, margin),
       0, loss, at_most(margin));
-  if (finding.verdict == Verdict::fails && !(late <= margin)) {
-    finding.verdict = Verdict::undecided;
+  if (!(late <= margin)) {
+    finding.verdict = Verdict::none;
     finding.what += std::isnan(late)
                         ? "; no tests on its way tell whether its training had ended"
                         : fmt::format("; it gained {:.2g} in the last third of its training", late);
@@ -416,7 +416,7 @@ Finding better_of_two(const char* where, const Study<TrainOutcome>& study,
     findings.push_back(
         judged_loss(fmt::format("the better of MVUE 1:2 and 2:4, {}: {}", where, pattern), accuracy,
                     loss, late_gain(study, method)));
-    p.push_back(2 * tails(loss, margin_of(accuracy)).below);
+    p.push_back(loss.left_out > 0 ? 1 : 2 * tails(loss, margin_of(accuracy)).below);
   }
   const std::size_t better = p[1] < p[0] ? 1 : 0;
   Finding finding = findings[better];
@@ -481,10 +481,12 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion
   std::vector<stats::PairedInterval> loss;
   for (std::size_t m = 0; m < compared.size(); ++m) {
     loss.push_back(loss_of(training.study, m + 1));
-    if (compared[m].claim != nullptr)
-      conclusion.add(
-          judged_loss(compared[m].name, accuracy, loss.back(), late_gain(training.study, m + 1)),
-          compared[m].claim);
+    if (compared[m].claim == nullptr) continue;
+    std::vector<Finding> found{
+        judged_loss(compared[m].name, accuracy, loss.back(), late_gain(training.study, m + 1))};
+    if (compared[m].claim == std::string_view("weights") && has_weights(plan.trial, data))
+      found = without_verdict(std::move(found), "the network is a trained one");
+    conclusion.add(std::move(found), compared[m].claim);
   }
   for (const char* where : {kInUpdate, kInBoth})
     conclusion.add(better_of_two(where, training.study, compared), "training");

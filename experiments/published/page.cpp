@@ -92,10 +92,18 @@ std::string commands_of(const System& system) {
   return out;
 }
 
-/// What the findings of a claim that has several decide; "" for one.
-std::string of_several(const ClaimRow& claim, const char* format) {
-  const VerdictCounts counts = claim.counts();
-  return counts.compared() > 1 ? fmt::format(fmt::runtime(format), verdict_words(counts)) : "";
+/// What the findings of a claim that has several decide: "9 hold, 1 is not tested"; "" for one, and
+/// where none is decided.
+std::string of_several(const TestedIn& test, const char* format) {
+  const VerdictCounts counts = test.claim->counts();
+  const auto untested = std::ranges::count_if(test.run->file.findings, [&](const Finding& finding) {
+    return finding.claim == test.claim->key && !is_judged(finding.verdict);
+  });
+  if (counts.compared() == 0 || (counts.compared() == 1 && untested == 0)) return "";
+  std::string words = verdict_words(counts);
+  if (untested > 0)
+    words += fmt::format(", {} {} not tested", untested, untested == 1 ? "is" : "are");
+  return fmt::format(fmt::runtime(format), words);
 }
 
 constexpr const char* kNoRun = "none of these runs tests it";
@@ -134,7 +142,7 @@ std::string markdown_rows(const PublishedClaim& published, const std::vector<Con
     out += row(fmt::format("[{}]({}){}{}{}; {}", markdown_cell(test.run->name), test.run->link,
                            words.empty() ? "" : ": ", markdown_cell(words),
                            markdown_cell(also_in(test)), markdown_cell(test.claim->worst->what)),
-               *test.claim->worst, verdict_of(test, published) + of_several(*test.claim, " ({})"));
+               *test.claim->worst, verdict_of(test, published) + of_several(test, " ({})"));
   }
   return out.empty() ? row(kNoRun, Finding(), "-") : out;
 }
@@ -164,7 +172,7 @@ std::string html_rows(const PublishedClaim& published, const std::vector<Conclud
                            html_text(test.run->name), words.empty() ? "" : ": ", html_text(words),
                            html_text(also_in(test)), html_text(test.claim->worst->what)),
                *test.claim->worst, test.claim->verdict,
-               verdict_of(test, published) + of_several(*test.claim, "<small>{}</small>"));
+               verdict_of(test, published) + of_several(test, "<small>{}</small>"));
   }
   return out.empty() ? row(kNoRun, {}, Verdict::none, kNone) : out;
 }

@@ -183,7 +183,7 @@ struct Axes {
 };
 
 /// The series' points that can be drawn; `least` gets the smallest value of them.
-Json report_rows_of(const ChartSeries& series, const Axes& axes, double& least) {
+Json drawn_points_of(const ChartSeries& series, const Axes& axes, double& least) {
   Json records = Json::array();
   for (const ChartPoint& point : series.points) {
     if (!axes.draws(point)) continue;
@@ -220,7 +220,7 @@ Json ready(const Chart& chart) {
   std::map<std::string, std::pair<std::size_t, std::string>> groups;  // colour and name by stem
   Json series = Json::array(), records = Json::array();
   for (const ChartSeries& one : chart.series) {
-    const Json drawn = report_rows_of(one, axes, least);
+    const Json drawn = drawn_points_of(one, axes, least);
     if (drawn.empty()) continue;
     const std::string of = stem(one.name);
     const auto& [colour, group] =

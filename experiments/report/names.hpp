@@ -1,5 +1,6 @@
 // Names of rows: two different points never have the same one.
 #pragma once
+#include <cstddef>
 #include <string>
 #include <vector>
 

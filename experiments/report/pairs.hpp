@@ -1,6 +1,7 @@
 // Any two configurations compared sample by sample, and the best of each width with what is not
 // told apart from it.
 #pragma once
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>

@@ -1,6 +1,7 @@
 // A row of a sweep with what tables, exports and charts derive from it: roles, names, the figure by
 // which it is judged.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>

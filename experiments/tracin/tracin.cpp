@@ -83,7 +83,7 @@ net::Dataset with_flips(const net::Dataset& data, const Plan& plan, std::uint64_
 
 namespace {
 
-using net::samples::Influences;
+using net::per_sample::Influences;
 
 constexpr double kPerCent = 100;
 
@@ -92,8 +92,8 @@ void conclude(const Influences& influences, const std::vector<std::uint8_t>& mar
   const auto samples = static_cast<double>(marked.size());
   const auto& exact = influences.scores()[0].targets;
   for (std::size_t m = 0; m < influences.scores().size(); ++m) {
-    const net::samples::Scores& scores = influences.scores()[m];
-    const net::samples::ScoreLaws& laws = influences.laws()[m];
+    const net::per_sample::Scores& scores = influences.scores()[m];
+    const net::per_sample::ScoreLaws& laws = influences.laws()[m];
     for (const double top : kTop) {
       const auto count = static_cast<std::int64_t>(std::llround(top * samples));
       traced.found.push_back(kPerCent * stats::share_of_top(scores.self, marked, count));
@@ -116,13 +116,13 @@ void conclude(const Influences& influences, const std::vector<std::uint8_t>& mar
 Traced trace(TrainTrial trial, const net::Dataset& clean, const net::Dataset& flipped,
              const Plan& plan) {
   const std::int64_t samples = trial.train_samples > 0 ? trial.train_samples : clean.train_count();
-  Batch training = net::samples::first_of_training(flipped, samples);
-  const Batch before = net::samples::first_of_training(clean, samples);
+  Batch training = net::per_sample::first_of_training(flipped, samples);
+  const Batch before = net::per_sample::first_of_training(clean, samples);
   std::vector<std::uint8_t> marked;
   for (std::size_t i = 0; i < before.labels.size(); ++i)
     marked.push_back(training.labels[i] != before.labels[i] ? 1 : 0);
   Influences influences(plan.formats, stochastic(), std::move(training),
-                        net::samples::first_of_test(flipped, plan.targets), plan.ranked,
+                        net::per_sample::first_of_test(flipped, plan.targets), plan.ranked,
                         trial.seed);
   const std::int64_t in_epoch = (samples + trial.options.batch - 1) / trial.options.batch,
                      steps = in_epoch * trial.options.epochs;
@@ -318,10 +318,10 @@ Draws draw(const std::vector<LayerOperands>& operands, const Plan& plan, std::ui
   for (const Format* format : plan.formats) {
     double bias = 0;
     for (std::int64_t i = 0; i < samples; ++i)
-      bias += net::samples::one_draw_bias(operands, *format, stochastic(), i);
+      bias += net::per_sample::one_draw_bias(operands, *format, stochastic(), i);
     std::vector<double> variances;  // of pairs
-    if (net::samples::all_factored(operands)) {
-      const net::samples::GradientLaws law(operands, *format, stochastic(), samples);
+    if (net::per_sample::all_factored(operands)) {
+      const net::per_sample::GradientLaws law(operands, *format, stochastic(), samples);
       for (std::int64_t i = 0; i < pairs; ++i)
         variances.push_back(law.two(i, law, i + pairs).variance);
     }
@@ -377,8 +377,9 @@ void add_probes(const ExperimentRun& run, const net::Dataset& clean, const Plan&
         return {
             point, trial.net + ", influences of probes", [&] {
               net::Graph graph = trained_in_float32(trial, flipped);
-              const Batch batch = net::samples::first_of_training(flipped, plan.probes);
-              const std::vector<LayerOperands> operands = net::samples::operands_of(graph, batch);
+              const Batch batch = net::per_sample::first_of_training(flipped, plan.probes);
+              const std::vector<LayerOperands> operands =
+                  net::per_sample::operands_of(graph, batch);
               return Probed{first_order(graph, batch, operands), draw(operands, plan, trial.seed)};
             }};
       });
@@ -560,7 +561,7 @@ Conclusion run_tracin(const ExperimentRun& run) {
                     data.test_count(), data.name(), plan.targets));
   for (const TrainTrial& trial : trials) {
     restricted(data, trial.train_samples, false);  // refuses more than there are
-    net::samples::require_separable(initial_network(trial, data), "--set: nets");
+    net::per_sample::require_separable(initial_network(trial, data), "--set: nets");
   }
   Conclusion conclusion;
   for (const TrainTrial& trial : trials) {

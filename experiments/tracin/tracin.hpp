@@ -15,7 +15,7 @@
 
 namespace numemu::experiments::tracin {
 
-using net::samples::Batch, net::samples::LayerOperands, net::samples::SampleGradients;
+using net::per_sample::Batch, net::per_sample::LayerOperands, net::per_sample::SampleGradients;
 
 /// Of the samples in the order of their self-influence.
 inline constexpr std::array<double, 3> kTop = {0.1, 0.2, 0.3};

@@ -188,8 +188,9 @@ Finding aim_under(const std::vector<ZapResults>& all, ZapCare care) {
   }
   const Verdict verdict = decide(passed, !reached);
   return {fmt::format("share of the convolutions' multiply-adds saved (mean over seeds) for less "
-                      "than {} points, {}, at least{}",
+                      "than {} points, {}, at least{}{}",
                       100 * kZapLoss, to_string(care),
+                      told.of == nullptr ? "; nothing that was tried loses so little" : "",
                       verdict == Verdict::undecided
                           ? "; that the loss is smaller is undecided after Holm's correction"
                           : ""),

@@ -22,7 +22,7 @@ TEST_CASE("ghost-bn: statistics follow the closed forms, workers the ghost batch
   CHECK(held(conclusion, "workers") == std::pair(2, 2));
   CHECK(conclusion.tables.size() == 3);
   CHECK(conclusion.charts.size() == 3);
-  // Batches that learn less than small ones show no gap in generalisation.
+  // Batches that learn less than small ones show no test of generalisation.
   const auto& rows = conclusion.tables[2].rows;
   const bool apart = std::fabs(std::stod(rows[0][2]) - std::stod(rows[1][2])) > 0.05;
   int of_training = 0, laws = 0;
@@ -37,7 +37,7 @@ TEST_CASE("ghost-bn: statistics follow the closed forms, workers the ghost batch
       continue;
     ++of_training;
     CHECK((finding.verdict == Verdict::none) == apart);
-    CHECK((finding.what.find("no gap in generalisation") != std::string::npos) == apart);
+    CHECK((finding.what.find("no test of generalisation") != std::string::npos) == apart);
   }
   CHECK(of_training == 4);
   CHECK(laws == 4);

@@ -51,6 +51,7 @@ TEST_CASE("an error gets its place once, and keeps its kind or gets another", "[
   CHECK(placed.kind() == ErrorKind::file);
   CHECK(thrown_by([&] { at("f", ErrorKind::usage, fails); }).kind() == ErrorKind::usage);
   CHECK(thrown_by([&] { at("x", fails); }).what() == std::string("x: none"));
+  CHECK(thrown_by([&] { at("x", ErrorKind::usage, fails); }).kind() == ErrorKind::usage);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include "formats/quantize.hpp"
 #include "formats/scaling/scale_rule.hpp"
 
-namespace numemu::net::samples {
+namespace numemu::net::per_sample {
 namespace {
 
 std::vector<float> stored(const SampleOperand& operand, const Stored& how, std::uint32_t tensor,
@@ -189,4 +189,4 @@ void Influences::add_laws(double rate, const std::vector<LayerOperands>& operand
   }
 }
 
-}  // namespace numemu::net::samples
+}  // namespace numemu::net::per_sample

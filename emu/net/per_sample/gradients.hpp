@@ -9,7 +9,7 @@
 #include "emu/net/per_sample/operands.hpp"
 #include "formats/conversion.hpp"
 
-namespace numemu::net::samples {
+namespace numemu::net::per_sample {
 
 /// How operands are stored: every tensor under one scale for all its samples.
 struct Stored {
@@ -88,4 +88,4 @@ class Influences {
   std::vector<ScoreLaws> laws_;
 };
 
-}  // namespace numemu::net::samples
+}  // namespace numemu::net::per_sample

@@ -2,7 +2,7 @@
 
 #include "emu/net/per_sample/gradients.hpp"
 
-namespace numemu::net::samples {
+namespace numemu::net::per_sample {
 namespace {
 
 /// A sample's matrix [rows, positions] with the variances of what rounding makes of it.
@@ -147,4 +147,4 @@ Moments GradientLaws::two(std::int64_t i, const GradientLaws& other, std::int64_
   return all;
 }
 
-}  // namespace numemu::net::samples
+}  // namespace numemu::net::per_sample

@@ -8,7 +8,7 @@
 #include "emu/stats/rounded_dots.hpp"
 #include "formats/format.hpp"
 
-namespace numemu::net::samples {
+namespace numemu::net::per_sample {
 
 using stats::Moments, stats::RoundedElement, stats::RoundedVector, stats::StochasticLaw;
 
@@ -51,4 +51,4 @@ class GradientLaws {
   std::vector<Layer> layers_;
 };
 
-}  // namespace numemu::net::samples
+}  // namespace numemu::net::per_sample

@@ -14,7 +14,7 @@
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
 
-namespace numemu::net::samples {
+namespace numemu::net::per_sample {
 namespace {
 
 constexpr std::int64_t kBatch = 64;  // samples of a pass
@@ -133,4 +133,4 @@ bool all_factored(const std::vector<LayerOperands>& operands) {
                      [](const LayerOperands& layer) { return layer.factored(); });
 }
 
-}  // namespace numemu::net::samples
+}  // namespace numemu::net::per_sample

@@ -8,7 +8,7 @@
 #include "emu/net/graph.hpp"
 #include "emu/unit/gather.hpp"
 
-namespace numemu::net::samples {
+namespace numemu::net::per_sample {
 
 /// One operand of a weight gradient for many samples, a sample's elements after each other.
 struct SampleOperand {
@@ -56,4 +56,4 @@ std::vector<LayerOperands> operands_of(const Graph&, const Batch&);
 
 bool all_factored(const std::vector<LayerOperands>&);
 
-}  // namespace numemu::net::samples
+}  // namespace numemu::net::per_sample

@@ -54,7 +54,7 @@ TEST_CASE("tracin: a change of a loss as an integral along the step", "[fast]") 
   Probed probed;
   const net::Dataset& data = probed.data;
   net::Graph& graph = probed.graph;
-  const Batch batch = net::samples::first_of_training(data, 16);
+  const Batch batch = net::per_sample::first_of_training(data, 16);
   const auto loss = [&](std::int64_t i) {
     net::Targets targets;
     const net::Tensor x = data.train_batch({i}, targets);
@@ -85,8 +85,8 @@ TEST_CASE("tracin: what influence misses falls with the square of the rate", "[f
   Probed probed;
   const net::Dataset& data = probed.data;
   net::Graph& graph = probed.graph;
-  const Batch batch = net::samples::first_of_training(data, 32);
-  const FirstOrder found = first_order(graph, batch, net::samples::operands_of(graph, batch));
+  const Batch batch = net::per_sample::first_of_training(data, 32);
+  const FirstOrder found = first_order(graph, batch, net::per_sample::operands_of(graph, batch));
   CHECK(found.pairs == 16);
   CHECK(found.apart <= found.allowed);
   CHECK(found.order == Approx(2).margin(0.05));

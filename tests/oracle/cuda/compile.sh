@@ -89,12 +89,13 @@ link_all() {
 
 # host_check: what runs on the CPU, compiled and linked as for a GPU but by $CXX and without a kernel. No symbol may be missing.
 host_check() {
-  local folder=$build/host compiler=${CXX:-c++}
+  local folder=$build/host compiler=${CXX:-c++} source objects=()
   command -v -- "$compiler" >/dev/null || fail 2 "no compiler $compiler: set CXX"
   mkdir -p "$folder"
   host_sources >"$folder/sources"
   compile_all "$folder" "$compiler" -O0 -fPIC -pthread
-  "$compiler" -shared -pthread -Wl,-z,defs "$folder"/*.o -o "$folder/host.so" >&2 || fail 2 'what runs on the CPU does not link'
+  while read -r source; do objects+=("$(object_of "$folder" "$source")"); done <"$folder/sources"
+  "$compiler" -shared -pthread -Wl,-z,defs "${objects[@]}" -o "$folder/host.so" >&2 || fail 2 'what runs on the CPU does not link'
 }
 
 # Kernels of a PTX file that hold their instruction: those for other chips hold a trap instead.

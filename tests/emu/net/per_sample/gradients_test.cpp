@@ -17,7 +17,7 @@
 namespace numemu::gradients_test {
 
 using namespace numemu::net;
-using namespace numemu::net::samples;
+using namespace numemu::net::per_sample;
 using numemu::test::TemporaryFolder;
 
 Dataset glyphs(const TemporaryFolder& folder) {

@@ -1,5 +1,7 @@
 // Runs one conversion on all its inputs on a machine and writes the results to a folder.
 #pragma once
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>

@@ -1,5 +1,6 @@
 // Which dots of a run become records, and the files and tables that keep them.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
