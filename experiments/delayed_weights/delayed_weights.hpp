@@ -19,8 +19,7 @@ struct RateLimit {
 /// The largest stable rates of a network with and without delay, paired by seed (settings rate_*).
 std::vector<RateLimit> add_rates(const ExperimentRun&, const net::Dataset&, Conclusion&);
 /// Networks trained with a delay of 1 and without, paired by seed (settings nets, optimizers,
-/// epochs, ...). SGD at a rate above one of the limits gets no verdict: it cannot show what a delay
-/// costs where training is stable.
+/// epochs, ...). A finding of SGD at a rate above one of the limits says how far above it is.
 void add_trainings(const ExperimentRun&, const net::Dataset&, const std::vector<RateLimit>&,
                    Conclusion&);
 

@@ -262,8 +262,8 @@ std::span<const System> published_systems() {
       {"Train longer: ghost batches",
        "Hoffer et al., NeurIPS 2017, arXiv 1705.08741",
        {{"The distance from the first weights grows with the logarithm of the updates (here R^2 of "
-         "at least 0.9, a bound of ours; as powers up to about t^0.35 have, too; a power fits "
-         "better still)",
+         "at least 0.9, a bound of ours that powers up to about t^0.35 meet, too; a power fits "
+         "better)",
          "abstract", "ghost-bn", "logarithm", "", "", kLongTrainings},
         {"Large batches lose accuracy at as many epochs (a gap in generalisation, at "
          "equal training losses)",

@@ -82,8 +82,8 @@ std::string path_below(const std::string& folder, const TableRow& row, const std
 std::vector<std::uint8_t> read_exactly(const std::string& path, std::int64_t bytes,
                                        const std::string& what) {
   std::error_code error;
-  const bool finite = std::filesystem::is_regular_file(path, error);  // no folder, pipe or device
-  std::ifstream file(finite ? path : "", std::ios::binary);
+  const bool regular = std::filesystem::is_regular_file(path, error);  // no folder, pipe or device
+  std::ifstream file(regular ? path : "", std::ios::binary);
   if (!file) throw file_error(path + ": cannot read");
   const std::uintmax_t size = std::filesystem::file_size(path, error);
   if (error || size != static_cast<std::uintmax_t>(bytes))
