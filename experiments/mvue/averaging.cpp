@@ -75,7 +75,8 @@ void add_laws(const ExperimentRun& run, Conclusion& conclusion) {
       .title = "Noise-to-signal ratio of pruned numbers",
       .caption = fmt::format(
           "Sum of squared errors over sum of squares, {} numbers of each law, with 95 % intervals "
-          "over groups; predicted by closed forms and quadrature. Greedy has the least error and "
+          "over groups; predicted by closed forms and quadrature, but for mvue(4:8), whose closed "
+          "form needs the numbers themselves (table). Greedy has the least error and "
           "is the only one with bias.",
           n),
       .y = "NSR",
